@@ -1,0 +1,78 @@
+"""Draws from policies: the portable categorical draw of the printed tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+
+MULTIPLIER = 1132489760
+MODULUS = 2**31 - 1
+
+
+def portable_categorical(p: torch.Tensor, *, generator: torch.Generator) -> torch.Tensor:
+    """Draw one action per row of p, the same on every platform and in every PyTorch build.
+
+    argmax_a p(a) / e(a), e(a) = -ln u(a), u from x' = 1132489760 x mod (2^31 - 1)   (section 6)
+
+    The e(a) are exponential variables, so the smallest e(a) / p(a) falls on action a with
+    probability p(a). `torch.multinomial` races in the same way, but with exponentials that depend
+    on the build.
+
+    Args:
+        p: action probabilities, shape (N, A), any floating dtype; each row sums to 1.
+        generator: CPU generator (`torch.default_generator` in the printed protocols). It advances
+            by exactly one 32-bit word, whatever N and A.
+
+    Returns:
+        Actions, shape (N,), int64.
+
+    Raises:
+        ValueError: if p is empty, is not a floating (N, A) tensor, or a row is no distribution.
+
+    Reference: L'Ecuyer (1999), Mathematics of Computation 68, 249-260 (the multiplier).
+
+    >>> import torch
+    >>> p = torch.tensor([[0.2, 0.8], [1.0, 0.0], [0.5, 0.5]])
+    >>> portable_categorical(p, generator=torch.Generator().manual_seed(0))
+    tensor([1, 0, 1])
+    """
+    import torch
+
+    _check_rows(p)
+    p = p.detach()
+    x = torch.tensor([_next_word(generator) % MODULUS or 1])
+    while len(x) < p.numel():
+        # Twice as many at once: x_{n + k} = a^k x_n. The products stay below 2^62.
+        x = torch.cat((x, x * pow(MULTIPLIER, len(x), MODULUS) % MODULUS))
+    u = (x[: p.numel()].double() / MODULUS).float().reshape(p.shape)
+    # u rounds to 1 about once in 3e7; e = 0 would then give 0 / 0 for an impossible action.
+    e = -torch.log(u).clamp(max=-torch.finfo(torch.float32).eps / 2)
+    return (p / e).argmax(dim=-1)
+
+
+def _next_word(generator: torch.Generator) -> int:
+    import torch
+
+    # No draw returns all 32 bits of one word: a 64-bit draw from a twin holds it in its high half,
+    # and a 32-bit draw, which drops the top bit, moves the generator itself by the one word.
+    both = torch.empty((), dtype=torch.int64)
+    both.random_(-(2**63), None, generator=generator.clone_state())
+    torch.empty((), dtype=torch.int32).random_(generator=generator)
+    return (int(both) >> 32) % 2**32
+
+
+def _check_rows(p: torch.Tensor) -> None:
+    if p.ndim != 2 or p.numel() == 0 or not p.is_floating_point():
+        raise ValueError(
+            f"p has shape {tuple(p.shape)} and dtype {p.dtype}; "
+            "expected a non-empty floating tensor of shape (N, A)"
+        )
+    if not bool((p >= 0).all()):  # also catches NaN
+        row = int((~(p >= 0)).any(dim=-1).nonzero()[0])
+        raise ValueError(f"p[{row}] = {p[row].tolist()}; probabilities must be >= 0 and not NaN")
+    off = (p.sum(dim=-1) - 1).abs()
+    if not bool((off <= 1e-4).all()):
+        row = int(off.argmax())
+        raise ValueError(f"p[{row}] sums to {float(p[row].sum()):.6g}; each row must sum to 1")
