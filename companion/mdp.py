@@ -1,0 +1,208 @@
+"""Finite Markov decision processes and their exact evaluation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from companion import validation
+from companion.policy import FloatArray, check_policy
+
+
+@dataclass(frozen=True, eq=False)
+class TabularMDP:
+    """A finite MDP, checked when it is made.
+
+    Args:
+        P: (S, A, S) transition probabilities P[s, a, s'] = P(s'|s,a).
+        r: (S, A) expected rewards.
+        gamma: discount in [0, 1).
+        mu: (S,) start distribution.
+
+    Raises:
+        ValueError: shapes that do not fit, rows of P or mu that are negative or do not sum to 1,
+            a reward that is not finite, gamma outside [0, 1).
+
+    >>> coin = TabularMDP(P=np.ones((1, 2, 1)), r=[[0.0, 1.0]], gamma=0.5, mu=[1.0])
+    >>> expected_return(coin, [[0.0, 1.0]]).item()
+    2.0
+    """
+
+    P: FloatArray
+    r: FloatArray
+    gamma: float
+    mu: FloatArray
+
+    def __post_init__(self) -> None:
+        P = np.asarray(self.P, dtype=np.float64)
+        if P.ndim != 3 or P.shape[0] != P.shape[2]:
+            raise ValueError(f"P must have shape (states, actions, states); got {P.shape}")
+        r = validation.finite_array("r", self.r)
+        if r.shape != P.shape[:2]:
+            raise ValueError(f"r must have shape {P.shape[:2]}, as P has; got {r.shape}")
+        mu = validation.probabilities("mu", self.mu)
+        if mu.shape != P.shape[:1]:
+            raise ValueError(f"mu must have shape {P.shape[:1]}, as P has; got {mu.shape}")
+        if not 0 <= self.gamma < 1:
+            raise ValueError(f"gamma must lie in [0, 1); got {self.gamma!r}")
+        object.__setattr__(self, "P", validation.probabilities("P", P))
+        object.__setattr__(self, "r", r)
+        object.__setattr__(self, "mu", mu)
+        object.__setattr__(self, "gamma", float(self.gamma))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The shape (S, A) of a policy for this MDP."""
+        return self.r.shape[0], self.r.shape[1]
+
+
+class Evaluation(NamedTuple):
+    """What a policy is worth, exactly: v (..., S), q and adv (..., S, A), rho (..., S)."""
+
+    v: FloatArray
+    q: FloatArray
+    adv: FloatArray
+    rho: FloatArray
+
+
+def evaluate(mdp: TabularMDP, pi: ArrayLike) -> Evaluation:
+    """Evaluate a policy exactly, by one linear solve for its values and one for its visitation.
+
+    v = (I - gamma P_pi)^-1 r_pi,  q = r + gamma P v,  adv = q - v,
+    rho = (I - gamma P_pi^T)^-1 mu, of total mass 1/(1 - gamma)        (notation)
+
+    Args:
+        mdp: the MDP.
+        pi: (..., S, A) policy or batch of policies.
+
+    Returns:
+        Evaluation of float64 arrays with the leading axes of pi.
+
+    Raises:
+        ValueError: pi has the wrong shape or is not a policy.
+    """
+    policy = check_policy(pi, mdp.shape)
+    v, q, adv = action_values(mdp, policy)
+    return Evaluation(v, q, adv, visitation(mdp, policy))
+
+
+def action_values(mdp: TabularMDP, pi: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return v (..., S), q and adv (..., S, A) of a policy: `evaluate` without the visitation."""
+    r_pi = (pi * mdp.r).sum(axis=-1)
+    v: FloatArray = np.linalg.solve(_bellman_matrix(mdp, pi), r_pi[..., None])[..., 0]
+    q: FloatArray = mdp.r + mdp.gamma * np.tensordot(v, mdp.P, axes=([-1], [-1]))
+    return v, q, q - v[..., None]
+
+
+def visitation(mdp: TabularMDP, pi: FloatArray) -> FloatArray:
+    """Return rho(s) = sum_t gamma^t Pr(S_t = s | pi), shape (..., S), mass 1/(1 - gamma)."""
+    transposed = np.swapaxes(_bellman_matrix(mdp, pi), -1, -2)
+    mu = np.broadcast_to(mdp.mu[:, None], (*pi.shape[:-1], 1))
+    rho: FloatArray = np.linalg.solve(transposed, mu)[..., 0]
+    return rho
+
+
+def _bellman_matrix(mdp: TabularMDP, pi: FloatArray) -> FloatArray:
+    P_pi = (pi[..., None, :] @ mdp.P)[..., 0, :]
+    matrix: FloatArray = np.eye(mdp.shape[0]) - mdp.gamma * P_pi
+    return matrix
+
+
+def expected_return(mdp: TabularMDP, pi: ArrayLike) -> FloatArray:
+    """Return J(pi) = sum_s mu(s) v_pi(s), with the leading axes of pi (a 0-d array for one)."""
+    v, _, _ = action_values(mdp, check_policy(pi, mdp.shape))
+    return np.asarray(v @ mdp.mu)
+
+
+def optimal_action_values(mdp: TabularMDP, tolerance: float = 1e-14) -> FloatArray:
+    """Find the optimal action values by value iteration.
+
+    q(s,a) <- r(s,a) + gamma sum_s' P(s'|s,a) max_b q(s',b)        (section 9)
+
+    Args:
+        mdp: the MDP; the optimal return is mdp.mu @ q.max(axis=1).
+        tolerance: stop when no entry moves by more than this times the largest value.
+
+    Returns:
+        (S, A) float64.
+
+    Raises:
+        ValueError: tolerance is not finite and above 0.
+    """
+    limit = validation.positive("tolerance", tolerance) * max(1.0, np.abs(mdp.r).max())
+    limit /= 1 - mdp.gamma
+    q = mdp.r
+    while True:
+        updated: FloatArray = mdp.r + mdp.gamma * mdp.P @ q.max(axis=1)
+        if np.abs(updated - q).max() <= limit:
+            return updated
+        q = updated
+
+
+def random_mdp(
+    n_states: int = 20,
+    n_actions: int = 4,
+    gamma: float = 0.9,
+    concentration: float = 0.1,
+    *,
+    rng: np.random.Generator,
+) -> TabularMDP:
+    """Draw the chapter's random MDP: sparse Dirichlet transitions, cubed uniform rewards.
+
+    Args:
+        n_states, n_actions, gamma: sizes and discount.
+        concentration: of the Dirichlet rows; 0.1 makes most transitions go to few states.
+        rng: the source; `np.random.default_rng(0)` with the defaults is the printed MDP.
+
+    Raises:
+        ValueError: a size below 1, concentration not above 0, gamma outside [0, 1).
+    """
+    states = validation.whole("n_states", n_states, 1)
+    actions = validation.whole("n_actions", n_actions, 1)
+    weights = np.full(states, validation.positive("concentration", concentration))
+    P = rng.dirichlet(weights, size=(states, actions))
+    r = rng.random((states, actions)) ** 3
+    return TabularMDP(P, r, gamma, np.full(states, 1 / states))
+
+
+def chain(n_states: int = 6, gamma: float = 0.9, slip: float = 0.1) -> TabularMDP:
+    """Build a corridor in which the better policy visits other states than the worse one.
+
+    Action 0 walks left, action 1 right; with probability slip the step goes the other way, and the
+    ends hold. Walking left at the left end pays 0.1, walking right at the right end pays 1. A walk
+    starts at the left end: a policy that turns right spends its time where the old one never was.
+
+    Raises:
+        ValueError: n_states below 2, slip outside [0, 1], gamma outside [0, 1).
+    """
+    states = validation.whole("n_states", n_states, 2)
+    if not 0 <= slip <= 1:
+        raise ValueError(f"slip must lie in [0, 1]; got {slip!r}")
+    P = np.zeros((states, 2, states))
+    for s in range(states):
+        left, right = max(s - 1, 0), min(s + 1, states - 1)
+        for action, (there, back) in enumerate([(left, right), (right, left)]):
+            P[s, action, there] += 1 - slip
+            P[s, action, back] += slip
+    r = np.zeros((states, 2))
+    r[0, 0], r[-1, 1] = 0.1, 1.0
+    return TabularMDP(P, r, gamma, np.eye(states)[0])
+
+
+def two_state_trap(gamma: float = 0.9) -> TabularMDP:
+    """Build the smallest MDP in which the surrogate praises a policy that ruins the return.
+
+    State 0 is a ledge, state 1 a pit. Action 0 (careful) pays nothing and leads to the ledge from
+    both. Action 1 (bold) pays 0.2 on the ledge and leads into the pit; in the pit it pays -1 and
+    stays there. A careful policy hardly sees the pit, so its data say little against being bold.
+
+    Raises:
+        ValueError: gamma outside [0, 1).
+    """
+    P = np.zeros((2, 2, 2))
+    P[:, 0, 0] = 1
+    P[:, 1, 1] = 1
+    return TabularMDP(P, np.array([[0.0, 0.2], [0.0, -1.0]]), gamma, np.array([1.0, 0.0]))

@@ -1,0 +1,168 @@
+"""Tabular policies: rows of action probabilities, one row a state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from companion import validation
+
+FloatArray = NDArray[np.floating[Any]]
+
+
+def check_policy(
+    pi: ArrayLike, shape: tuple[int, int] | None = None, name: str = "pi"
+) -> FloatArray:
+    """Return a policy as a float64 array after checking its shape and its rows.
+
+    Args:
+        pi: (..., S, A) action probabilities; leading axes are a batch of policies.
+        shape: (S, A) that the last two axes must have; None accepts any.
+        name: what the error calls the policy.
+
+    Raises:
+        ValueError: wrong shape, an entry that is NaN, infinite or negative, or a row that does
+            not sum to 1.
+    """
+    array = np.asarray(pi, dtype=np.float64)
+    if array.ndim < 2 or (shape is not None and array.shape[-2:] != shape):
+        wanted = "(..., states, actions)" if shape is None else f"(..., {shape[0]}, {shape[1]})"
+        raise ValueError(f"{name} must have shape {wanted}; got {array.shape}")
+    return validation.probabilities(name, array)
+
+
+def softmax(logits: ArrayLike) -> FloatArray:
+    """Turn logits into probabilities along the last axis.
+
+    pi(a|s) = exp(logits(s,a)) / sum_b exp(logits(s,b))        (section 1)
+
+    Args:
+        logits: (..., A) float64, any finite size.
+
+    Returns:
+        (..., A) probabilities.
+
+    Raises:
+        ValueError: an entry is NaN or infinite.
+
+    >>> softmax([0.0, np.log(3.0)])
+    array([0.25, 0.75])
+    """
+    array = validation.finite_array("logits", logits)
+    weights = np.exp(array - array.max(axis=-1, keepdims=True))
+    pi: FloatArray = weights / weights.sum(axis=-1, keepdims=True)
+    return pi
+
+
+def uniform(n_states: int, n_actions: int) -> FloatArray:
+    """Return the policy that takes every action with the same probability, shape (S, A)."""
+    return np.full((n_states, n_actions), 1 / n_actions)
+
+
+def random_policy(
+    n_states: int, n_actions: int, *, rng: np.random.Generator, concentration: float = 1.0
+) -> FloatArray:
+    """Draw each state's action probabilities from a symmetric Dirichlet distribution.
+
+    Args:
+        n_states, n_actions: the shape (S, A) of the result.
+        rng: the source of the draws.
+        concentration: below 1 rows are close to deterministic, above 1 close to uniform.
+
+    Raises:
+        ValueError: concentration is not finite and above 0.
+    """
+    weight = validation.positive("concentration", concentration)
+    return rng.dirichlet(np.full(n_actions, weight), size=n_states)
+
+
+def greedy(q: ArrayLike) -> FloatArray:
+    """Return the deterministic policy that takes the action of largest value in each state.
+
+    Ties go to the lowest action number.
+
+    Args:
+        q: (..., S, A) action values.
+
+    Returns:
+        (..., S, A) with a single 1 in each row.
+
+    Raises:
+        ValueError: an entry is NaN or infinite.
+    """
+    values = validation.finite_array("q", q)
+    pi: FloatArray = np.eye(values.shape[-1])[values.argmax(axis=-1)]
+    return pi
+
+
+def mixture(pi: ArrayLike, other: ArrayLike, alpha: ArrayLike) -> FloatArray:
+    """Mix two policies state by state, as conservative policy iteration does.
+
+    pi_alpha(a|s) = (1 - alpha) pi(a|s) + alpha pi'(a|s)        (section 3)
+
+    Args:
+        pi, other: (S, A) policies.
+        alpha: weight of `other` in [0, 1]; an array gives one policy per entry.
+
+    Returns:
+        alpha.shape + (S, A).
+
+    Raises:
+        ValueError: alpha outside [0, 1], or a policy that is none.
+
+    Reference: Kakade & Langford 2002, section 4.
+    """
+    old = check_policy(pi)
+    new = check_policy(other, (old.shape[-2], old.shape[-1]), "other")
+    weight = validation.finite_array("alpha", alpha)[..., None, None]
+    if ((weight < 0) | (weight > 1)).any():
+        raise ValueError(f"alpha must lie in [0, 1]; got {alpha!r}")
+    mixed: FloatArray = (1 - weight) * old + weight * new
+    return mixed
+
+
+def score(pi: ArrayLike) -> FloatArray:
+    """Return the gradient of log pi(a|s) with respect to that state's logits.
+
+    d log pi(a|s) / d logits(s,b) = 1[a = b] - pi(b|s)        (section 1)
+
+    Args:
+        pi: (..., S, A) softmax policy.
+
+    Returns:
+        (..., S, A, A): the last axis is the logit b, the one before it the action a.
+    """
+    probabilities = check_policy(pi)
+    return np.eye(probabilities.shape[-1]) - probabilities[..., None, :]
+
+
+def kl(old: ArrayLike, new: ArrayLike) -> FloatArray:
+    """Measure how far `new` is from `old` in each state, in nats.
+
+    KL(old || new)(s) = sum_a old(a|s) log(old(a|s) / new(a|s))        (section 3)
+
+    Infinite where `new` rules out an action that `old` takes.
+
+    Args:
+        old, new: (..., S, A) policies; leading axes broadcast.
+
+    Returns:
+        (..., S), zero exactly where the rows are equal.
+
+    Raises:
+        ValueError: shapes that do not match, or a policy that is none.
+
+    >>> kl([[0.5, 0.5]], [[0.5, 0.5]])
+    array([0.])
+    """
+    p = check_policy(old, name="old")
+    q = check_policy(new, (p.shape[-2], p.shape[-1]), "new")
+    # Summing p (x - log(1 + x)) with x = (q - p)/p instead of p log(p/q) adds terms that are all
+    # at least 0, so that a KL of 1e-12 still has its digits; sum_a p x is 0 for rows that sum to 1.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        x = (q - p) / p
+        terms = np.where(p > 0, p * (x - np.log1p(x)), q)
+    total: FloatArray = terms.sum(axis=-1)
+    return total
