@@ -1,8 +1,15 @@
-"""Draws from policies: the portable categorical draw of the printed tables."""
+"""Draws from policies: the portable draw of the printed tables, and rollouts in tabular MDPs."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from companion import validation
+from companion.mdp import TabularMDP
+from companion.policy import FloatArray, check_policy
 
 if TYPE_CHECKING:
     import torch
@@ -76,3 +83,73 @@ def _check_rows(p: torch.Tensor) -> None:
     if not bool((off <= 1e-4).all()):
         row = int(off.argmax())
         raise ValueError(f"p[{row}] sums to {float(p[row].sum()):.6g}; each row must sum to 1")
+
+
+def visits(
+    mdp: TabularMDP, pi: ArrayLike, n: int, *, rng: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Draw independent state-action pairs from d_pi x pi exactly.
+
+    Pr(s) = (1 - gamma) sum_t gamma^t Pr(S_t = s | pi)        (section 2)
+
+    Each pair comes from a walk of its own that stops after each step with probability 1 - gamma.
+
+    Args:
+        mdp: the MDP.
+        pi: (S, A) policy.
+        n: number of pairs.
+        rng: source of the draws.
+
+    Returns:
+        states (n,), actions (n,), int64.
+
+    Raises:
+        ValueError: pi is no policy of the MDP, n below 1.
+    """
+    policy = check_policy(pi, mdp.shape)
+    count = validation.whole("n", n, 1)
+    left = rng.geometric(1 - mdp.gamma, size=count) - 1
+    states = _draw(np.broadcast_to(mdp.mu, (count, len(mdp.mu))), rng)
+    actions = _draw(policy[states], rng)
+    while (walking := np.flatnonzero(left > 0)).size:
+        states[walking] = _draw(mdp.P[states[walking], actions[walking]], rng)
+        actions[walking] = _draw(policy[states[walking]], rng)
+        left[walking] -= 1
+    return states, actions
+
+
+def trajectories(
+    mdp: TabularMDP, pi: ArrayLike, n: int, horizon: int, *, rng: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Roll a policy out from the start distribution, all episodes side by side.
+
+    Args:
+        mdp: the MDP.
+        pi: (S, A) policy.
+        n: number of episodes.
+        horizon: steps of each.
+        rng: source of the draws.
+
+    Returns:
+        states (n, horizon), actions (n, horizon), int64; rewards are mdp.r[states, actions].
+
+    Raises:
+        ValueError: pi is no policy of the MDP, n or horizon below 1.
+    """
+    policy = check_policy(pi, mdp.shape)
+    count, steps = validation.whole("n", n, 1), validation.whole("horizon", horizon, 1)
+    states = np.empty((count, steps), dtype=np.int64)
+    actions = np.empty((count, steps), dtype=np.int64)
+    state = _draw(np.broadcast_to(mdp.mu, (count, len(mdp.mu))), rng)
+    for t in range(steps):
+        states[:, t], actions[:, t] = state, _draw(policy[state], rng)
+        state = _draw(mdp.P[state, actions[:, t]], rng)
+    return states, actions
+
+
+def _draw(p: FloatArray, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Draw one index per row of p, shape (N, A), by inverting the cumulative sum."""
+    # The last column is left out: it takes what is left over, whatever rounding did to the sum.
+    cumulative = p.cumsum(axis=-1)[:, :-1]
+    index: NDArray[np.int64] = (rng.random((len(p), 1)) >= cumulative).sum(axis=-1)
+    return index

@@ -1,0 +1,82 @@
+"""Section 02: the return and its surrogate along a line of policies."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from companion.drawing import Choice, Drawing, LiveFigure, Slider
+from companion.figures.style import BLUE, INK, ORANGE, panels
+from companion.improvement import performance_difference, surrogate, surrogate_gain
+from companion.mdp import TabularMDP, chain, evaluate, expected_return, random_mdp, two_state_trap
+from companion.policy import FloatArray, greedy, mixture, uniform
+
+LINE = np.linspace(0, 1, 101)
+
+
+def line(example: str) -> tuple[TabularMDP, FloatArray, FloatArray]:
+    """Return the MDP of an example, the policy that its line starts from, and the one at its end.
+
+    Raises:
+        ValueError: example is none of trap, chain, random.
+    """
+    if example == "trap":
+        careful = np.full((2, 2), [0.95, 0.05])
+        return two_state_trap(), careful, 1 - careful
+    if example not in ("chain", "random"):
+        raise ValueError(f"example must be trap, chain or random; got {example!r}")
+    mdp = chain() if example == "chain" else random_mdp(rng=np.random.default_rng(0))
+    start = uniform(*mdp.shape)
+    return mdp, start, greedy(evaluate(mdp, start).q)
+
+
+def draw(alpha: float, example: str) -> Drawing:
+    """Draw J and L along the line to another policy, and their difference on logarithmic axes.
+
+    Args:
+        alpha: distance along the line, in [0, 1]; the marker.
+        example: trap, chain or random.
+    """
+    mdp, old, new = line(example)
+    policies = mixture(old, new, LINE)
+    J, L = expected_return(mdp, policies), surrogate(mdp, old, policies)
+    here = mixture(old, new, alpha)
+    sides = performance_difference(mdp, old, here)
+    promised = float(surrogate_gain(mdp, old, here))
+    gain = float(sides.gain)
+    figure, (left, right) = panels(2)
+    left.plot(LINE, J, color=BLUE, label="return J")
+    left.plot(LINE, L, color=ORANGE, linestyle="--", label="surrogate L")
+    left.plot([alpha, alpha], [J[0] + gain, J[0] + promised], "o-", color=INK, markersize=4)
+    left.set(xlabel="distance alpha to the other policy", ylabel="return (reward units)")
+    left.legend(frameon=False, fontsize=8)
+    steps = np.geomspace(1e-3, 1, 61)
+    along = mixture(old, new, steps)
+    error = np.abs(surrogate(mdp, old, along) - expected_return(mdp, along))
+    right.loglog(steps, error, color=BLUE, label="|L - J|")
+    right.loglog(steps, error[0] * (steps / steps[0]) ** 2, ":", color=INK, label="slope 2")
+    if alpha >= steps[0]:
+        right.plot(alpha, abs(promised - gain), "o", color=INK, markersize=4)
+    right.set(xlabel="distance alpha (log)", ylabel="error of the surrogate (log)")
+    right.legend(frameon=False, fontsize=8)
+    numbers = {
+        "J(new) - J(old)": gain,
+        "lemma's right side": float(sides.advantage_sum),
+        "residual of the lemma": float(sides.residual),
+        "surrogate's promise L - J(old)": promised,
+        "error L - J(new)": promised - gain,
+    }
+    alt = (
+        f"Left: return and surrogate against the distance to another policy in the {example} MDP;"
+        f" at alpha = {alpha:.3g} the surrogate promises a gain of {promised:.3g} and the return"
+        f" gains {gain:.3g}. Right: their difference grows with the square of the distance."
+    )
+    return Drawing(figure, numbers, alt)
+
+
+LEMMA = LiveFigure(
+    draw,
+    {
+        "alpha": Slider("\u03b1", "distance along the line", 0.5, 0.0, 1.0, 0.05),
+        "example": Choice("MDP", "example", "trap", ("trap", "chain", "random")),
+    },
+)

@@ -1,0 +1,168 @@
+"""Fisher information of a policy: the mean KL that it is the Hessian of, dense, and as a product.
+
+A policy is any `torch.nn.Module` that maps a batch of observations to the logits of a categorical
+distribution, one row per observation. Vectors of parameters are flat: the parameters that require
+a gradient, in the order of `policy.parameters()`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from companion import validation
+
+
+def mean_kl(old_logits: Tensor, logits: Tensor) -> Tensor:
+    """Return the KL divergence from the old policy to another, averaged over observations.
+
+    mean_n sum_a p_old(a|s_n) (log p_old(a|s_n) - log p(a|s_n))   (section 4)
+
+    Args:
+        old_logits: logits of the old policy, shape (N, A).
+        logits: logits of the other policy, same shape; the result is differentiable in them.
+
+    Returns:
+        The mean in nats, shape (). Actions of old probability 0 contribute 0.
+
+    Raises:
+        ValueError: if the shapes differ, or there is no observation.
+
+    Reference: Schulman et al. (2015), Trust region policy optimization, section 4.
+
+    >>> round(float(mean_kl(torch.zeros(1, 2), torch.tensor([[0.0, 2.0]]))), 4)
+    0.4338
+    """
+    if old_logits.shape != logits.shape or old_logits.ndim != 2 or not len(logits):
+        raise ValueError(
+            f"old_logits has shape {tuple(old_logits.shape)} and logits {tuple(logits.shape)}; "
+            "both must have one shape (N, A) with N at least 1"
+        )
+    logp_old, logp = old_logits.log_softmax(-1), logits.log_softmax(-1)
+    # A masked action has logits -inf in both, and 0 * (inf - inf) would be NaN.
+    difference = torch.where(logp_old == -math.inf, 0.0, logp_old - logp)
+    return (logp_old.exp() * difference).sum(-1).mean()
+
+
+def fisher_matrix(policy: nn.Module, obs: Tensor) -> Tensor:
+    """Return the Fisher matrix from outer products of scores: for small policies, to check.
+
+    F = mean_n sum_a p(a|s_n) score(a|s_n) score(a|s_n)^T, score = grad log p   (section 4)
+
+    Args:
+        policy: module from observations to logits, with P parameters.
+        obs: observations, shape (N, ...).
+
+    Returns:
+        Shape (P, P), in the dtype of the parameters. A tabular softmax makes it singular.
+
+    Raises:
+        ValueError: if obs is empty, or the policy does not return logits of shape (N, A).
+
+    Reference: Kakade (2001), A natural policy gradient, section 2.
+
+    >>> fisher_matrix(nn.Linear(1, 2, bias=False), torch.zeros(3, 1))
+    tensor([[0., 0.],
+            [0., 0.]])
+    """
+    p = policy_logits(policy, obs).detach().softmax(-1)
+
+    def log_probabilities(parameters: dict[str, Tensor], one: Tensor) -> Tensor:
+        logits: Tensor = torch.func.functional_call(policy, parameters, (one[None],))
+        return logits[0].log_softmax(-1)
+
+    scores = torch.func.vmap(torch.func.jacrev(log_probabilities), in_dims=(None, 0))
+    score = torch.cat([w.flatten(2) for w in scores(trainable(policy), obs).values()], -1).flatten(
+        0, 1
+    )
+    return ((score * p.flatten()[:, None]).T @ score / len(obs)).detach()
+
+
+def fisher_vector_product(
+    policy: nn.Module, obs: Tensor, damping: float = 0.0
+) -> Callable[[Tensor], Tensor]:
+    """Return the function v -> (F + damping I) v, without forming F.
+
+    F v = mean_n J_n^T (diag(p_n) - p_n p_n^T) J_n v, J_n = d logits_n / d theta   (exercise 20.3)
+
+    At theta_old the gradient of KL(old||new) in the logits is zero, so the logits' own second
+    derivatives drop out of the Hessian of the mean KL in theta, which leaves J^T M J with
+    M = diag(p) - p p^T the Hessian in the logits. M is also the covariance of the score in the
+    logits, so this Hessian is the Fisher matrix.
+
+    Args:
+        policy: module from observations to logits, deterministic (dropout off).
+        obs: observations, shape (N, ...); a part of the batch is usual.
+        damping: added to the diagonal; at least 0.
+
+    Returns:
+        A function of a flat vector v, shape (P,). It keeps what one forward pass computed, and so
+        holds until the parameters change (PyTorch raises an error when it is called after that).
+
+    Raises:
+        ValueError: if damping is negative or not finite, obs is empty, or the policy does not
+            return logits of shape (N, A) that depend on its parameters.
+
+    Reference: Schulman et al. (2015), Trust region policy optimization, appendix C.1.
+
+    >>> policy = nn.Linear(1, 2, bias=False)
+    >>> fisher_vector_product(policy, torch.ones(1, 1), damping=0.5)(torch.tensor([2.0, 2.0]))
+    tensor([1., 1.])
+    """
+    validation.non_negative("damping", damping)
+    with torch.enable_grad():
+        logits = policy_logits(policy, obs)
+        parameters = trainable(policy)
+        # J^T u is linear in u, and its derivative is J: the graph of J^T u serves every J v.
+        u = torch.zeros_like(logits, requires_grad=True)
+        vjp = pullback(logits, parameters, u, create_graph=True)
+    p = logits.detach().softmax(-1)
+    weight = p / len(p)
+
+    def product(v: Tensor) -> Tensor:
+        (jv,) = torch.autograd.grad(vjp, u, v, retain_graph=True)
+        metric_jv = weight * (jv - (p * jv).sum(-1, keepdim=True))
+        return pullback(logits, parameters, metric_jv) + damping * v
+
+    return product
+
+
+def policy_logits(policy: nn.Module, obs: Tensor) -> Tensor:
+    """Return the policy's logits, or raise ValueError unless obs and they are as they must be."""
+    if obs.ndim == 0 or not len(obs):
+        raise ValueError(f"obs has shape {tuple(obs.shape)}; at least one observation is needed")
+    logits: Tensor = policy(obs)
+    if logits.ndim != 2 or len(logits) != len(obs):
+        raise ValueError(
+            f"policy returned shape {tuple(logits.shape)} for {len(obs)} observations; "
+            "it must return one row of logits for each"
+        )
+    if bool(logits.isnan().any()):
+        row = int(logits.isnan().any(-1).nonzero()[0])
+        raise ValueError(f"policy returned NaN for obs[{row}]; logits must be numbers")
+    return logits
+
+
+def trainable(policy: nn.Module) -> dict[str, Tensor]:
+    """Return the parameters that require a gradient, in the order of every flat vector."""
+    return {name: w for name, w in policy.named_parameters() if w.requires_grad}
+
+
+def pullback(
+    output: Tensor, parameters: dict[str, Tensor], u: Tensor, *, create_graph: bool = False
+) -> Tensor:
+    """Return the flat vector J^T u, J = d output / d parameters, and keep the graph."""
+    if not output.requires_grad:
+        raise ValueError("policy has no parameter that requires a gradient and moves its logits")
+    pieces = torch.autograd.grad(
+        output,
+        list(parameters.values()),
+        u,
+        retain_graph=True,
+        create_graph=create_graph,
+        materialize_grads=True,  # zero, not None, for a parameter that the output ignores
+    )
+    return torch.cat([piece.flatten() for piece in pieces])

@@ -1,0 +1,282 @@
+"""How much better a new policy is, what the surrogate says of it, and which bounds hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from companion import validation
+from companion.mdp import TabularMDP, evaluate, expected_return, visitation
+from companion.policy import FloatArray, check_policy, kl, mixture
+
+
+class PerformanceDifference(NamedTuple):
+    """Both sides of the lemma: J(new) - J(old), and the advantage of old under new's visitation."""
+
+    gain: FloatArray
+    advantage_sum: FloatArray
+
+    @property
+    def residual(self) -> FloatArray:
+        """The absolute difference of the two sides; rounding error, if the lemma holds."""
+        return np.abs(self.gain - self.advantage_sum)
+
+
+def performance_difference(
+    mdp: TabularMDP, old: ArrayLike, new: ArrayLike
+) -> PerformanceDifference:
+    """Compute the two sides of the performance-difference lemma independently.
+
+    J(new) - J(old) = sum_s rho_new(s) sum_a new(a|s) A_old(s,a)        (exercise 20.1)
+
+    The left side needs two value functions; the right side the visitation of new and the
+    advantages of old.
+
+    Args:
+        mdp: the MDP.
+        old: (S, A) policy.
+        new: (..., S, A) policies.
+
+    Returns:
+        PerformanceDifference with the leading axes of new.
+
+    Raises:
+        ValueError: a policy has the wrong shape or is none.
+
+    Reference: Kakade & Langford 2002, lemma 6.1.
+    """
+    policy = check_policy(new, mdp.shape, "new")
+    gain = expected_return(mdp, policy) - expected_return(mdp, old)
+    adv = evaluate(mdp, old).adv
+    return PerformanceDifference(gain, _advantage_sum(visitation(mdp, policy), policy, adv))
+
+
+def surrogate_gain(mdp: TabularMDP, old: ArrayLike, new: ArrayLike) -> FloatArray:
+    """Compute what the surrogate promises: the lemma's right side under old's own visitation.
+
+    L_old(new) - J(old) = sum_s rho_old(s) sum_a new(a|s) A_old(s,a)        (section 2)
+
+    Args and Raises as for `performance_difference`.
+
+    Returns:
+        Array with the leading axes of new; 0 up to rounding for new = old.
+
+    Reference: Schulman et al. 2015, equation 3.
+    """
+    policy = check_policy(new, mdp.shape, "new")
+    _, _, adv, rho = evaluate(mdp, old)
+    return _advantage_sum(rho, policy, adv)
+
+
+def surrogate(mdp: TabularMDP, old: ArrayLike, new: ArrayLike) -> FloatArray:
+    """Compute the surrogate L_old(new) = J(old) + `surrogate_gain` (section 2)."""
+    return expected_return(mdp, old) + surrogate_gain(mdp, old, new)
+
+
+class SampleMean(NamedTuple):
+    """A mean over samples and its standard error, in the unit of the samples."""
+
+    mean: float
+    standard_error: float
+
+
+def sampled_surrogate_gain(
+    mdp: TabularMDP,
+    old: ArrayLike,
+    new: ArrayLike,
+    states: ArrayLike,
+    actions: ArrayLike,
+) -> SampleMean:
+    """Estimate the surrogate gain from state-action pairs that the old policy visited.
+
+    1/(1 - gamma) mean_i [ new(a_i|s_i) / old(a_i|s_i) A_old(s_i,a_i) ]        (section 2)
+
+    The advantages are exact here, so that what remains is the sampling error alone.
+
+    Args:
+        mdp: the MDP.
+        old, new: (S, A) policies.
+        states, actions: (n,) integers drawn from d_old x old, as by `sampling.visits`.
+
+    Returns:
+        SampleMean of n terms.
+
+    Raises:
+        ValueError: fewer than 2 samples, states and actions of different length, or a pair to
+            which old gives probability 0.
+    """
+    s, a = np.asarray(states), np.asarray(actions)
+    if s.ndim != 1 or s.shape != a.shape or s.size < 2:
+        raise ValueError(
+            f"states and actions must be 1-d, of one length of at least 2; got {s.shape} and"
+            f" {a.shape}"
+        )
+    before = check_policy(old, mdp.shape, "old")
+    after = check_policy(new, mdp.shape, "new")
+    if (before[s, a] == 0).any():
+        i = int(np.flatnonzero(before[s, a] == 0)[0])
+        raise ValueError(
+            f"old gives probability 0 to sample {i} (state {s[i]}, action {a[i]}); a ratio needs"
+            " samples that old can have drawn"
+        )
+    terms = after[s, a] / before[s, a] * evaluate(mdp, before).adv[s, a] / (1 - mdp.gamma)
+    return SampleMean(float(terms.mean()), float(terms.std(ddof=1) / np.sqrt(s.size)))
+
+
+class CpiTerms(NamedTuple):
+    """G, the surrogate gain of the target, and C, the weight of the penalty on alpha^2."""
+
+    gain: float
+    penalty: float
+
+
+def cpi_terms(mdp: TabularMDP, pi: ArrayLike, target: ArrayLike) -> CpiTerms:
+    """Compute the two numbers that the bound of conservative policy iteration is made of.
+
+    G = sum_s rho_pi(s) sum_a target(a|s) A_pi(s,a)
+    C = 2 gamma e / (1 - gamma)^2,  e = max_s |sum_a target(a|s) A_pi(s,a)|        (section 3)
+
+    Args:
+        mdp: the MDP.
+        pi: (S, A) policy that is improved.
+        target: (S, A) policy that is mixed in.
+
+    Returns:
+        CpiTerms.
+
+    Raises:
+        ValueError: a policy has the wrong shape or is none.
+
+    Reference: Kakade & Langford 2002, theorem 4.1, with its factor 1/(1 - gamma (1 - alpha))
+        replaced by its largest value 1/(1 - gamma); Schulman et al. 2015, equation 6.
+    """
+    policy = check_policy(target, mdp.shape, "target")
+    _, _, adv, rho = evaluate(mdp, pi)
+    per_state = (policy * adv).sum(axis=-1)
+    penalty = 2 * mdp.gamma * np.abs(per_state).max() / (1 - mdp.gamma) ** 2
+    return CpiTerms(float(rho @ per_state), float(penalty))
+
+
+def cpi_bound(mdp: TabularMDP, pi: ArrayLike, target: ArrayLike, alpha: ArrayLike) -> FloatArray:
+    """Bound from below the gain of mixing a target policy in.
+
+    J(pi_alpha) - J(pi) >= alpha G - alpha^2 C        (section 3; G and C as in `cpi_terms`)
+
+    Args:
+        mdp, pi, target: as for `cpi_terms`.
+        alpha: weight of the target in [0, 1], any shape.
+
+    Returns:
+        Lower bounds of the shape of alpha.
+
+    Raises:
+        ValueError: alpha outside [0, 1], a policy that is none.
+    """
+    weight = validation.finite_array("alpha", alpha)
+    if ((weight < 0) | (weight > 1)).any():
+        raise ValueError(f"alpha must lie in [0, 1]; got {alpha!r}")
+    gain, penalty = cpi_terms(mdp, pi, target)
+    bound: FloatArray = weight * gain - weight**2 * penalty
+    return bound
+
+
+def cpi_best_alpha(mdp: TabularMDP, pi: ArrayLike, target: ArrayLike) -> float:
+    """Find the alpha in [0, 1] that maximizes `cpi_bound`.
+
+    alpha* = min(1, G / (2 C)), and 0 where G <= 0        (section 3)
+
+    Args, Raises and Reference as for `cpi_terms`.
+    """
+    gain, penalty = cpi_terms(mdp, pi, target)
+    if gain <= 0:
+        return 0.0
+    return min(1.0, gain / (2 * penalty)) if penalty > 0 else 1.0
+
+
+def kl_bound(mdp: TabularMDP, old: ArrayLike, new: ArrayLike) -> FloatArray:
+    """Bound from below the gain of any new policy by its largest KL over states.
+
+    J(new) - J(old) >= sum_s rho_old sum_a new A_old - 4 e gamma / (1 - gamma)^2 max_s KL(old||new)
+    with e = max_{s,a} |A_old(s,a)|        (section 3)
+
+    Args:
+        mdp: the MDP.
+        old: (S, A) policy.
+        new: (..., S, A) policies.
+
+    Returns:
+        Lower bounds with the leading axes of new; -inf where new rules out an action of old.
+
+    Raises:
+        ValueError: a policy has the wrong shape or is none.
+
+    Reference: Schulman et al. 2015, theorem 1.
+    """
+    policy = check_policy(new, mdp.shape, "new")
+    _, _, adv, rho = evaluate(mdp, old)
+    weight = 4 * np.abs(adv).max() * mdp.gamma / (1 - mdp.gamma) ** 2
+    bound: FloatArray = _advantage_sum(rho, policy, adv) - weight * kl(old, policy).max(axis=-1)
+    return bound
+
+
+class LargestSteps(NamedTuple):
+    """Largest mixture weights alpha: certified by each bound, and truly without loss."""
+
+    cpi: float
+    kl: float
+    safe: float
+
+
+def largest_steps(mdp: TabularMDP, pi: ArrayLike, target: ArrayLike) -> LargestSteps:
+    """Compare the step that each bound certifies with the step that truly loses nothing.
+
+    Each is the largest alpha such that no smaller one makes the bound (or the true gain) negative
+    along pi_alpha = (1 - alpha) pi + alpha target        (section 3)
+
+    Args:
+        mdp: the MDP.
+        pi: (S, A) policy that is improved.
+        target: (S, A) policy that is mixed in.
+
+    Returns:
+        LargestSteps, each in [0, 1].
+
+    Raises:
+        ValueError: a policy has the wrong shape or is none.
+    """
+
+    def true_gain(alpha: FloatArray) -> FloatArray:
+        mixed = mixture(pi, target, alpha)
+        # sum_a pi A is 0: leaving pi out of the sum keeps the digits of a tiny gain.
+        return _advantage_sum(visitation(mdp, mixed), mixed - np.asarray(pi), adv)
+
+    def certified_by_kl(alpha: FloatArray) -> FloatArray:
+        return kl_bound(mdp, pi, mixture(pi, target, alpha))
+
+    adv = evaluate(mdp, pi).adv
+    gain, penalty = cpi_terms(mdp, pi, target)
+    cpi = 0.0 if gain <= 0 else min(1.0, gain / penalty) if penalty > 0 else 1.0
+    return LargestSteps(cpi, _first_sign_change(certified_by_kl), _first_sign_change(true_gain))
+
+
+def _first_sign_change(gain: Callable[[FloatArray], FloatArray]) -> float:
+    """Return the largest alpha up to which gain stays at least 0, to about six digits."""
+    low, high = 0.0, 1.0
+    # Certified steps lie many orders of magnitude below 1, so the scan is in powers.
+    grid = np.concatenate([np.geomspace(1e-9, 1e-2, 400), np.linspace(1e-2, 1, 400)[1:]])
+    for _ in range(3):
+        negative = np.flatnonzero(gain(grid) < 0)
+        if negative.size == 0:
+            return high
+        first = int(negative[0])
+        low, high = (float(grid[first - 1]) if first else low), float(grid[first])
+        grid = np.linspace(low, high, 100)
+    return low
+
+
+def _advantage_sum(rho: FloatArray, pi: FloatArray, adv: FloatArray) -> FloatArray:
+    total: FloatArray = (rho * (pi * adv).sum(axis=-1)).sum(axis=-1)
+    return total

@@ -1,0 +1,226 @@
+"""What a reader sees: claims with their measurement, tables, pictures and sliders."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import json
+import math
+import textwrap
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from typing import Any
+
+import ipywidgets as widgets
+from IPython.display import display
+
+from companion.drawing import Choice, Drawing, LiveFigure, Slider
+from companion.interval import Estimate
+
+PICTURE_WIDTH = 680  # CSS pixels, the width of a text column
+PIXEL_DENSITY = 2  # picture pixels per CSS pixel, sharp on a high-density screen
+NEGLIGIBLE = 1e-12  # the rounding floor; the chapter prints gaps below it in the same way
+
+
+class ClaimFailed(AssertionError):
+    """A statement of the chapter did not hold in the measurement made of it."""
+
+
+def printed(experiment: str) -> Any:
+    """Return the figures that the chapter prints, as the strings that it prints.
+
+    Args:
+        experiment: bandit, trpo, mirror, ablation or step.
+
+    Raises:
+        KeyError: no such experiment.
+    """
+    text = resources.files("companion").joinpath("printed.json").read_text(encoding="utf-8")
+    figures: dict[str, Any] = json.loads(text)
+    if experiment not in figures:
+        raise KeyError(f"experiment must be one of {sorted(figures)}; got {experiment!r}")
+    return figures[experiment]
+
+
+def number(value: float | str | Estimate) -> str:
+    """Write a number with four digits, rounding error as such, an estimate with its interval.
+
+    >>> number(0.123456), number(3e-16), number(1234), number(Estimate(0.5, 0.25, 0.75))
+    ('0.1235', '< 1e-12', '1,234', '0.5 [0.25, 0.75]')
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Estimate):
+        return f"{number(value.value)} [{number(value.low)}, {number(value.high)}]"
+    if float(value).is_integer() and abs(value) < 1e9:
+        return f"{int(value):,}"
+    return "< 1e-12" if abs(value) <= NEGLIGIBLE else f"{value:.4g}"
+
+
+def claim(
+    statement: str,
+    what: str,
+    measured: float | str | Estimate,
+    relation: str,
+    held_against: float | str | tuple[float, float],
+) -> None:
+    """Hold a statement of the chapter against its measurement, and print one line of it.
+
+    Args:
+        statement: the statement's ID.
+        what: what was measured, in a few words.
+        measured: the number; of an Estimate the whole interval must satisfy the relation.
+        relation: "<=", "<", ">=", ">", "==", or "in" for an interval (low, high), ends included.
+        held_against: the number, string or interval that the statement requires.
+
+    Raises:
+        ClaimFailed: the statement does not hold; the message is the line.
+        ValueError: another relation.
+    """
+    ends = measured[1:] if isinstance(measured, Estimate) else (measured,)
+    holds = all(_holds(end, relation, held_against) for end in ends)
+    against = (
+        f"[{number(held_against[0])}, {number(held_against[1])}]"
+        if isinstance(held_against, tuple)
+        else number(held_against)
+    )
+    line = f"{statement} | {what} | {number(measured)} | {relation} {against}"
+    if not holds:
+        raise ClaimFailed(f"{line} | does not hold")
+    print(f"{line} | holds")
+
+
+def _holds(x: Any, relation: str, bound: Any) -> bool:
+    tests = {
+        "<=": lambda: x <= bound,
+        "<": lambda: x < bound,
+        ">=": lambda: x >= bound,
+        ">": lambda: x > bound,
+        "==": lambda: x == bound,
+        "in": lambda: bound[0] <= x <= bound[1],
+    }
+    if relation not in tests:
+        raise ValueError(f"relation must be one of {', '.join(tests)}; got {relation!r}")
+    return bool(tests[relation]())
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[float | str | Estimate]]) -> None:
+    """Print a table with its columns aligned: words to the left, numbers to the right.
+
+    Args:
+        header: column names.
+        rows: one sequence a row, each as long as the header.
+
+    Raises:
+        ValueError: a row of another length.
+    """
+    for row in rows:
+        if len(row) != len(header):
+            raise ValueError(f"rows must have {len(header)} entries as the header has; got {row}")
+    cells = [list(header)] + [[number(entry) for entry in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    is_word = [not any(c.isdigit() for c in row) for row in zip(*cells[1:], strict=True)]
+    for row in cells:
+        aligned = [
+            c.ljust(w) if left else c.rjust(w)
+            for c, w, left in zip(row, widths, [True, *is_word[1:]], strict=True)
+        ]
+        print("  ".join(aligned).rstrip())
+
+
+def matching(ours: Sequence[str], printed: Sequence[str]) -> str:
+    """Count the entries that equal the printed ones, as "60 of 60"."""
+    return f"{sum(a == b for a, b in zip(ours, printed, strict=True))} of {len(printed)}"
+
+
+def picture(drawing: Drawing) -> None:
+    """Display a drawing as a picture with its numbers, for a page without a kernel too."""
+    display(_static(drawing), metadata=_METADATA, raw=True)  # type: ignore[no-untyped-call]
+
+
+def live(figure: LiveFigure) -> None:
+    """Display a figure with a control for each of its parameters.
+
+    Where there is no kernel, the same output holds the picture and the numbers at the defaults.
+    """
+    view = Panel(figure).box._repr_mimebundle_()
+    fallback = _static(figure.draw(**figure.defaults()))
+    display(view | fallback, metadata=_METADATA, raw=True)  # type: ignore[no-untyped-call]
+
+
+class Panel:
+    """The controls of a live figure, its picture and its numbers, as one widget `box`."""
+
+    def __init__(self, figure: LiveFigure) -> None:
+        self.figure = figure
+        self.controls = {name: _widget(c) for name, c in figure.controls.items()}
+        self.image = widgets.Image(format="png", layout={"max_width": f"{PICTURE_WIDTH}px"})
+        self.text = widgets.HTML()
+        reset = widgets.Button(description="Reset", tooltip="Back to the first setting")
+        reset.on_click(lambda _: self.reset())
+        self.box = widgets.VBox([*self.controls.values(), reset, self.image, self.text])
+        for control in self.controls.values():
+            control.observe(lambda _: self.redraw(), names="value")
+        self.redraw()
+
+    def parameters(self) -> dict[str, float | str]:
+        """Return the present setting of every control."""
+        return {keyword: control.value for keyword, control in self.controls.items()}
+
+    def redraw(self) -> None:
+        """Draw at the present setting; an error is shown where the picture was."""
+        try:
+            drawing = self.figure.draw(**self.parameters())
+        except Exception as error:
+            self.image.layout.visibility = "hidden"
+            self.text.value = f"<pre>{html.escape(f'{type(error).__name__}: {error}')}</pre>"
+            return
+        self.image.value = _png(drawing)
+        self.image.layout.visibility = "visible"
+        self.image.tooltip = drawing.alt
+        self.text.value = f"<pre>{html.escape(_aligned(drawing.numbers))}</pre>"
+
+    def reset(self) -> None:
+        """Put every control back to its start, drawing once."""
+        start = self.figure.defaults()
+        for keyword, control in self.controls.items():
+            control.value = start[keyword]
+
+
+def _widget(control: Slider | Choice) -> Any:
+    label = f"{control.symbol}  {control.name}"
+    look: dict[str, Any] = {"description": label, "style": {"description_width": "16em"}}
+    if isinstance(control, Choice):
+        return widgets.Dropdown(options=control.options, value=control.start, **look)
+    look |= {"value": control.start, "step": control.step, "layout": {"width": "36em"}}
+    if control.log:
+        low, high = math.log10(control.low), math.log10(control.high)
+        return widgets.FloatLogSlider(min=low, max=high, readout_format=".3g", **look)
+    if control.whole:
+        low, high = int(control.low), int(control.high)
+        return widgets.IntSlider(min=low, max=high, **(look | {"step": int(control.step)}))
+    return widgets.FloatSlider(min=control.low, max=control.high, readout_format=".3~f", **look)
+
+
+def _aligned(numbers: Mapping[str, float | str]) -> str:
+    width = max(map(len, numbers), default=0)
+    return "\n".join(f"{name:<{width}}  {number(value)}" for name, value in numbers.items())
+
+
+def _png(drawing: Drawing) -> bytes:
+    buffer = io.BytesIO()
+    dpi = PIXEL_DENSITY * PICTURE_WIDTH / drawing.figure.get_figwidth()
+    drawing.figure.savefig(buffer, format="png", dpi=dpi, metadata={"Software": None})
+    return buffer.getvalue()
+
+
+def _static(drawing: Drawing) -> dict[str, Any]:
+    text = textwrap.fill(drawing.alt, width=96)
+    return {
+        "image/png": base64.b64encode(_png(drawing)).decode("ascii"),
+        "text/plain": "\n".join(filter(None, [text, _aligned(drawing.numbers)])),
+    }
+
+
+_METADATA = {"image/png": {"width": PICTURE_WIDTH}}

@@ -1,0 +1,246 @@
+"""TRPO's step: surrogate gradient, conjugate gradient, scaling to a KL radius, line search.
+
+Policies and flat vectors of parameters are those of `companion.fisher`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from companion import validation
+from companion.conjugate_gradient import Vector, conjugate_gradient, curvature
+from companion.fisher import fisher_vector_product, mean_kl, policy_logits, pullback, trainable
+from companion.objective import ratio
+
+
+def natural_step(matvec: Callable[[Vector], Vector], direction: Vector, delta: float) -> Vector:
+    """Return the multiple of a direction at which the quadratic model of the mean KL is delta.
+
+    step = sqrt(2 delta / (d^T F d)) d, predicted gain g . step    (exercise 20.3)
+
+    Args:
+        matvec: the function v -> F v.
+        direction: d, shape (P,): F^-1 g for the natural step; g for the vanilla step of the same KL.
+        delta: KL radius in nats, positive.
+
+    Returns:
+        The step, shape (P,); zero for the zero direction.
+
+    Raises:
+        ValueError: if delta is not finite and positive, or d^T F d is not positive.
+
+    Reference: Schulman et al. 2015, Trust region policy optimization, appendix C.
+
+    >>> import numpy as np
+    >>> natural_step(lambda v: 4.0 * v, np.array([3.0]), delta=0.5)
+    array([0.5])
+    """
+    validation.positive("delta", delta)
+    if not direction.any():
+        return direction
+    return math.sqrt(2.0 * delta / curvature(direction, matvec(direction))) * direction
+
+
+class LineSearch(NamedTuple):
+    """What a line search found.
+
+    fraction: part of the step to take, 0.0 when nothing passed.
+    gain: surrogate at that fraction minus surrogate at the old parameters.
+    kl: mean KL(old||new) there, nats.
+    halvings: halvings made; accepted: whether a fraction passed.
+    """
+
+    fraction: float
+    gain: float
+    kl: float
+    halvings: int
+    accepted: bool
+
+
+def surrogate_gradient(policy: nn.Module, obs: Tensor, actions: Tensor, adv: Tensor) -> Tensor:
+    """Return the gradient of the sampled surrogate at the old parameters.
+
+    g = grad mean_n ratio_n adv_n at ratio = 1   (section 4)
+
+    Args:
+        policy: module from observations to logits, with the parameters that collected the data.
+        obs: observations, shape (N, ...).
+        actions: actions taken, shape (N,), integers in [0, A).
+        adv: advantages, shape (N,).
+
+    Returns:
+        Flat gradient, shape (P,).
+
+    Raises:
+        ValueError: if the batch is empty, shapes differ, an action is out of range or has
+            probability 0, or an advantage is not finite.
+
+    Reference: Schulman et al. (2015), Trust region policy optimization, equation 14.
+    """
+    with torch.enable_grad():
+        logp = _log_probabilities(policy_logits(policy, obs), actions, adv)
+        surrogate = (ratio(logp, logp.detach()) * adv).mean()
+        return pullback(surrogate, trainable(policy), torch.ones_like(surrogate)).detach()
+
+
+def step_evaluator(
+    policy: nn.Module, obs: Tensor, actions: Tensor, adv: Tensor
+) -> Callable[[Tensor], tuple[float, float]]:
+    """Return the function step -> (gain, kl) of a step away from the policy's parameters.
+
+    gain = mean_n (ratio_n - 1) adv_n, kl = mean_n KL(old||new)(s_n)   (section 4)
+
+    The function leaves the policy as it is. It returns NaN where the step makes a logit NaN.
+    Arguments and errors: those of surrogate_gradient.
+    """
+    with torch.no_grad():
+        old_logits = policy_logits(policy, obs)
+        logp_old = _log_probabilities(old_logits, actions, adv)
+        old = {name: w.clone() for name, w in trainable(policy).items()}
+
+    @torch.no_grad()
+    def evaluate(step: Tensor) -> tuple[float, float]:
+        new = {name: old[name] + move for name, move in _pieces(step, old).items()}
+        logits: Tensor = torch.func.functional_call(policy, new, (obs,))
+        logp = logits.log_softmax(-1)
+        if bool(logp.isnan().any()):
+            return math.nan, math.nan
+        r = ratio(logp.gather(1, actions[:, None]).squeeze(1), logp_old)
+        # Averaging r A and subtracting mean A would lose small gains to rounding in float32.
+        return float(((r - 1) * adv).mean()), float(mean_kl(old_logits, logits))
+
+    return evaluate
+
+
+def line_search(
+    evaluate: Callable[[Tensor], tuple[float, float]],
+    step: Tensor,
+    *,
+    delta: float = 0.01,
+    halvings: int = 10,
+) -> LineSearch:
+    """Halve a step until the policy has not moved too far and the surrogate has improved.
+
+    first fraction 1, 1/2, 1/4, ... with mean KL(old||new) <= delta and gain > 0   (section 4)
+
+    Args:
+        evaluate: the function step -> (gain, kl), as step_evaluator returns it.
+        step: flat step, shape (P,).
+        delta: KL radius in nats, positive.
+        halvings: most halvings, at least 0.
+
+    Returns:
+        The first fraction that passes, or fraction 0.0: keep the old parameters. NaN never passes.
+
+    Raises:
+        ValueError: if delta is not finite and positive, or halvings not a whole number >= 0.
+
+    Reference: Schulman et al. (2015), Trust region policy optimization, appendix C.
+
+    >>> line_search(lambda x: (float(x), float(x) ** 2), torch.tensor(1.0), delta=0.1)
+    LineSearch(fraction=0.25, gain=0.25, kl=0.0625, halvings=2, accepted=True)
+    """
+    validation.positive("delta", delta)
+    validation.whole("halvings", halvings, at_least=0)
+    for halved in range(halvings + 1):
+        fraction = 0.5**halved
+        gain, kl = evaluate(fraction * step)
+        if kl <= delta and gain > 0.0:
+            return LineSearch(fraction, gain, kl, halved, accepted=True)
+    return LineSearch(0.0, 0.0, 0.0, halvings, accepted=False)
+
+
+@dataclass(frozen=True, eq=False)  # == on tensors has no single truth value
+class TrpoStep:
+    """One TRPO step: what was proposed, and what the line search made of it."""
+
+    g: Tensor  # gradient of the surrogate, shape (P,)
+    direction: Tensor  # conjugate gradient's solution of F x = g, shape (P,)
+    step: Tensor  # scaled to the quadratic KL delta; the line search took search.fraction of it
+    predicted_gain: float  # g . step
+    search: LineSearch
+
+
+def trpo_step(
+    policy: nn.Module,
+    obs: Tensor,
+    actions: Tensor,
+    adv: Tensor,
+    *,
+    delta: float = 0.01,
+    damping: float = 0.1,
+    cg_iterations: int = 10,
+    halvings: int = 10,
+    fisher_every: int = 1,
+) -> TrpoStep:
+    """Change the policy's parameters in place by one TRPO step, or not at all.
+
+    theta += sqrt(2 delta / (g^T F^-1 g)) F^-1 g, halved until the line search passes   (section 4)
+
+    Args:
+        policy: module from observations to logits, with the parameters that collected the data.
+        obs: observations, shape (N, ...).
+        actions: actions taken, shape (N,), integers in [0, A).
+        adv: advantages, shape (N,).
+        delta: KL radius in nats, positive.
+        damping: added to the Fisher matrix's diagonal; at least 0.
+        cg_iterations: most steps of conjugate gradient.
+        halvings: most halvings of the line search.
+        fisher_every: Fisher-vector products use one observation in this many (10 uses 10 %).
+
+    Returns:
+        The step and what it gained. If nothing passed, the parameters are the same to the bit.
+
+    Raises:
+        ValueError: if an argument is out of range, the batch is empty or its shapes differ, an
+            action has probability 0, an advantage is not finite, or conjugate gradient meets a
+            matrix that is not positive definite.
+
+    Reference: Schulman et al. (2015), Trust region policy optimization, section 6, appendix C.
+
+    >>> policy = nn.Embedding.from_pretrained(torch.zeros(1, 2), freeze=False)  # one state
+    >>> state, action, adv = torch.tensor([0, 0]), torch.tensor([0, 1]), torch.tensor([1.0, -1.0])
+    >>> trpo_step(policy, state, action, adv, damping=0.0).search.accepted
+    True
+    >>> policy.weight.softmax(-1).round(decimals=2).tolist()
+    """
+    validation.whole("fisher_every", fisher_every, at_least=1)
+    g = surrogate_gradient(policy, obs, actions, adv)
+    product = fisher_vector_product(policy, obs[::fisher_every], damping)
+    direction = conjugate_gradient(product, g, cg_iterations)
+    step = natural_step(product, direction, delta)
+    evaluate = step_evaluator(policy, obs, actions, adv)
+    search = line_search(evaluate, step, delta=delta, halvings=halvings)
+    if search.accepted:
+        parameters = trainable(policy)
+        with torch.no_grad():
+            for name, move in _pieces(search.fraction * step, parameters).items():
+                parameters[name].add_(move)
+    return TrpoStep(g, direction, step, float(g @ step), search)
+
+
+def _pieces(flat: Tensor, parameters: dict[str, Tensor]) -> dict[str, Tensor]:
+    pieces = flat.split([w.numel() for w in parameters.values()])
+    shaped = zip(parameters.items(), pieces, strict=True)
+    return {name: piece.view_as(w) for (name, w), piece in shaped}
+
+
+def _log_probabilities(logits: Tensor, actions: Tensor, adv: Tensor) -> Tensor:
+    n, n_actions = logits.shape
+    if actions.shape != (n,) or adv.shape != (n,):
+        raise ValueError(
+            f"actions has shape {tuple(actions.shape)} and adv {tuple(adv.shape)}; "
+            f"both must have shape ({n},), one entry for each observation"
+        )
+    if actions.is_floating_point() or not bool(((actions >= 0) & (actions < n_actions)).all()):
+        raise ValueError(f"actions must be whole numbers from 0 to {n_actions - 1}")
+    if not bool(adv.isfinite().all()):
+        row = int((~adv.isfinite()).nonzero()[0])
+        raise ValueError(f"adv must be finite; adv[{row}] is {float(adv[row])}")
+    return logits.log_softmax(-1).gather(1, actions[:, None]).squeeze(1)
