@@ -26,7 +26,7 @@ def natural_step(matvec: Callable[[Vector], Vector], direction: Vector, delta: f
 
     Args:
         matvec: the function v -> F v.
-        direction: d, shape (P,): F^-1 g for the natural step; g for the vanilla step of the same KL.
+        direction: d, shape (P,): F^-1 g for the natural step, g for a vanilla step of the same KL.
         delta: KL radius in nats, positive.
 
     Returns:
@@ -208,7 +208,8 @@ def trpo_step(
     >>> state, action, adv = torch.tensor([0, 0]), torch.tensor([0, 1]), torch.tensor([1.0, -1.0])
     >>> trpo_step(policy, state, action, adv, damping=0.0).search.accepted
     True
-    >>> policy.weight.softmax(-1).round(decimals=2).tolist()
+    >>> round(float(policy.weight.detach().softmax(-1)[0, 0]), 2)  # sigmoid(2 sqrt(2 delta))
+    0.57
     """
     validation.whole("fisher_every", fisher_every, at_least=1)
     g = surrogate_gradient(policy, obs, actions, adv)
@@ -226,7 +227,7 @@ def trpo_step(
 
 
 def _pieces(flat: Tensor, parameters: dict[str, Tensor]) -> dict[str, Tensor]:
-    pieces = flat.split([w.numel() for w in parameters.values()])
+    pieces = torch.split(flat, [w.numel() for w in parameters.values()])
     shaped = zip(parameters.items(), pieces, strict=True)
     return {name: piece.view_as(w) for (name, w), piece in shaped}
 
