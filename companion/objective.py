@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any, TypeAlias
 
-from array_api_compat import array_namespace, size
+from array_api_compat import array_namespace
 
 from companion.validation import non_negative, positive
 
@@ -276,7 +276,7 @@ def fraction_outside(
     """
     low, high = band(clip_range, clip_range_high)
     xp = _check_samples(ratio, 0.0)
-    return int(xp.count_nonzero((ratio < low) | (ratio > high))) / int(size(ratio) or 1)
+    return int(xp.count_nonzero((ratio < low) | (ratio > high))) / int(math.prod(ratio.shape))
 
 
 def _check_samples(ratio: Array, adv: Array) -> Any:
