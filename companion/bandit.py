@@ -44,7 +44,7 @@ class BanditSettings:
     clip_range: float = 0.2  # band of "clip" and of the fraction outside; > 0
     clip_range_high: float | None = None  # upper width of the band, if it is another; > 0
     beta: float = 3.0  # coefficient of "kl", and of the first epoch of "adaptive kl"; >= 0 (> 0)
-    target_kl: float = 0.015  # mean KL that "adaptive kl" keeps to, nats; > 0
+    target_kl: float = 0.02  # mean KL that "adaptive kl" steers to, nats; > 0
     adv_growth: float = 1.0  # factor on all advantages from one epoch to the next; > 0
     epochs: int = 10  # passes over the one batch; >= 1
     lr: float = 3e-3  # Adam's step size; > 0
@@ -88,7 +88,7 @@ class _Bandit(NamedTuple):
     old_return: float  # J of the old policy
 
 
-def run(settings: _BanditSettings) -> tuple[EpochRecord, ...]:
+def run(settings: BanditSettings) -> tuple[EpochRecord, ...]:
     """Train a fresh policy for several epochs on one batch, and measure it after each epoch.
 
     maximize mean of r A, of min(r A, clip(r) A), or of r A - beta KL(old, new)   (section 6)
@@ -178,7 +178,7 @@ def _initial_policy(seed: int) -> nn.Sequential:
 
 
 def _objective(
-    settings: _BanditSettings,
+    settings: BanditSettings,
     policy: nn.Module,
     bandit: _Bandit,
     adv: Tensor,
@@ -199,7 +199,7 @@ def _objective(
 
 @torch.no_grad()
 def _measure(
-    settings: _BanditSettings, policy: nn.Module, bandit: _Bandit, epoch: int, beta: float
+    settings: BanditSettings, policy: nn.Module, bandit: _Bandit, epoch: int, beta: float
 ) -> EpochRecord:
     logp = policy(bandit.contexts).log_softmax(-1)
     r = _ratio(logp, bandit.logp_old, bandit.actions)

@@ -54,8 +54,9 @@ def portable_categorical(p: torch.Tensor, *, generator: torch.Generator) -> torc
         # Twice as many at once: x_{n + k} = a^k x_n. The products stay below 2^62.
         x = torch.cat((x, x * pow(MULTIPLIER, len(x), MODULUS) % MODULUS))
     u = (x[: p.numel()].double() / MODULUS).float().reshape(p.shape)
-    # u rounds to 1 about once in 3e7; e = 0 would then give 0 / 0 for an impossible action.
-    e = -torch.log(u).clamp(max=-torch.finfo(torch.float32).eps / 2)
+    # In float64, because the float32 logarithm's last digit depends on the processor's vector unit.
+    # u rounds to 1 about once in 3e7; then e = 0 would give 0 / 0 for an impossible action.
+    e = -torch.log(u.double()).clamp(max=-torch.finfo(torch.float32).eps / 2)
     return (p / e).argmax(dim=-1)
 
 
@@ -145,6 +146,31 @@ def trajectories(
         states[:, t], actions[:, t] = state, _draw(policy[state], rng)
         state = _draw(mdp.P[state, actions[:, t]], rng)
     return states, actions
+
+
+def effective_sample_share(weights: ArrayLike) -> float:
+    """Say how evenly importance weights are spread, as a share of the sample.
+
+    1 / (n sum_i w_i^2) for weights normalized to sum 1        (section 8)
+
+    Args:
+        weights: any shape, finite, not negative, not all 0; need not be normalized.
+
+    Returns:
+        Between 1/n (one weight carries everything) and 1 (all are equal).
+
+    Raises:
+        ValueError: a weight is negative, NaN or infinite, or all are 0.
+
+    Reference: Kong 1992.
+
+    >>> effective_sample_share([1.0, 1.0, 0.0, 0.0])
+    0.5
+    """
+    w = validation.finite_array("weights", weights)
+    if (w < 0).any() or not w.any():
+        raise ValueError("weights must be at least 0 and not all 0")
+    return float(w.sum() ** 2 / (w**2).sum() / w.size)
 
 
 def _draw(p: FloatArray, rng: np.random.Generator) -> NDArray[np.int64]:
