@@ -7,6 +7,8 @@ import html
 import io
 import json
 import math
+import numbers
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from importlib import resources
@@ -46,6 +48,8 @@ def printed(experiment: str) -> Any:
 def number(value: float | str | Estimate) -> str:
     """Write a number with four digits, rounding error as such, an estimate with its interval.
 
+    A float of 0 is written as rounding error too: another machine may have rounded it otherwise.
+
     >>> number(0.123456), number(3e-16), number(1234), number(Estimate(0.5, 0.25, 0.75))
     ('0.1235', '< 1e-12', '1,234', '0.5 [0.25, 0.75]')
     """
@@ -53,7 +57,7 @@ def number(value: float | str | Estimate) -> str:
         return value
     if isinstance(value, Estimate):
         return f"{number(value.value)} [{number(value.low)}, {number(value.high)}]"
-    if float(value).is_integer() and abs(value) < 1e9:
+    if isinstance(value, numbers.Integral):
         return f"{int(value):,}"
     return "< 1e-12" if abs(value) <= NEGLIGIBLE else f"{value:.4g}"
 
@@ -81,9 +85,11 @@ def claim(
     ends = measured[1:] if isinstance(measured, Estimate) else (measured,)
     holds = all(_holds(end, relation, held_against) for end in ends)
     against = (
-        f"[{number(held_against[0])}, {number(held_against[1])}]"
+        f"[{held_against[0]:.4g}, {held_against[1]:.4g}]"
         if isinstance(held_against, tuple)
-        else number(held_against)
+        else held_against
+        if isinstance(held_against, str)
+        else f"{held_against:.4g}"
     )
     line = f"{statement} | {what} | {number(measured)} | {relation} {against}"
     if not holds:
@@ -120,7 +126,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[float | str | Estimate]
             raise ValueError(f"rows must have {len(header)} entries as the header has; got {row}")
     cells = [list(header)] + [[number(entry) for entry in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    is_word = [not any(c.isdigit() for c in row) for row in zip(*cells[1:], strict=True)]
+    is_word = [not re.search("[0-9]", "".join(column)) for column in zip(*cells[1:], strict=True)]
     for row in cells:
         aligned = [
             c.ljust(w) if left else c.rjust(w)
@@ -200,7 +206,10 @@ def _widget(control: Slider | Choice) -> Any:
     if control.whole:
         low, high = int(control.low), int(control.high)
         return widgets.IntSlider(min=low, max=high, **(look | {"step": int(control.step)}))
-    return widgets.FloatSlider(min=control.low, max=control.high, readout_format=".3~f", **look)
+    decimals = max(0, math.ceil(-math.log10(control.step) - 1e-9))
+    return widgets.FloatSlider(
+        min=control.low, max=control.high, readout_format=f".{decimals}f", **look
+    )
 
 
 def _aligned(numbers: Mapping[str, float | str]) -> str:

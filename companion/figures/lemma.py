@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from companion.drawing import Choice, Drawing, LiveFigure, Slider
-from companion.figures.style import BLUE, INK, ORANGE, panels
+from companion.figures.style import BLUE, GREEN, INK, ORANGE, panels
 from companion.improvement import performance_difference, surrogate, surrogate_gain
 from companion.mdp import TabularMDP, chain, evaluate, expected_return, random_mdp, two_state_trap
-from companion.policy import FloatArray, greedy, mixture, uniform
+from companion.policy import FloatArray, greedy, mixture, random_policy, uniform
+from companion.sampling import effective_sample_share, trajectories
 
 LINE = np.linspace(0, 1, 101)
 
@@ -29,7 +32,7 @@ def line(example: str) -> tuple[TabularMDP, FloatArray, FloatArray]:
     return mdp, start, greedy(evaluate(mdp, start).q)
 
 
-def draw(alpha: float, example: str) -> Drawing:
+def draw_line(alpha: float, example: str) -> Drawing:
     """Draw J and L along the line to another policy, and their difference on logarithmic axes.
 
     Args:
@@ -74,9 +77,64 @@ def draw(alpha: float, example: str) -> Drawing:
 
 
 LEMMA = LiveFigure(
-    draw,
+    draw_line,
     {
         "alpha": Slider("\u03b1", "distance along the line", 0.5, 0.0, 1.0, 0.05),
         "example": Choice("MDP", "example", "trap", ("trap", "chain", "random")),
     },
+)
+
+
+HORIZONS = (1, 2, 3, 5, 10, 20, 30, 50, 100)
+
+
+@cache
+def _log_ratio_data() -> tuple[FloatArray, FloatArray]:
+    """Return old and new probabilities of the actions of 1,000 episodes of the uniform policy."""
+    rng = np.random.default_rng(0)
+    mdp = random_mdp(rng=rng)
+    old, new = uniform(*mdp.shape), random_policy(*mdp.shape, rng=rng)
+    states, actions = trajectories(mdp, old, 1000, HORIZONS[-1], rng=rng)
+    return old[states, actions], new[states, actions]
+
+
+def draw_effective_sample(alpha: float) -> Drawing:
+    """Draw the effective sample size of three kinds of weights against the horizon.
+
+    Args:
+        alpha: distance of the new policy from the uniform one that drew the data, in [0, 1].
+    """
+    old, new = _log_ratio_data()
+    log_ratio = np.log((1 - alpha) + alpha * new / old)
+    total = log_ratio.cumsum(axis=1)
+    kinds = {
+        "product of ratios": [effective_sample_share(np.exp(total[:, T - 1])) for T in HORIZONS],
+        "one ratio per step": [effective_sample_share(np.exp(log_ratio[:, :T])) for T in HORIZONS],
+        "geometric mean": [effective_sample_share(np.exp(total[:, T - 1] / T)) for T in HORIZONS],
+    }
+    figure, ax = panels(1)
+    for (name, share), color, marker in zip(
+        kinds.items(), (ORANGE, BLUE, GREEN), "osv", strict=True
+    ):
+        ax.loglog(HORIZONS, share, color=color, marker=marker, markersize=4, label=name)
+    ax.set(xlabel="horizon (steps, log)", ylabel="effective share of the sample (log)")
+    ax.set_ylim(8e-4, 1.3)
+    ax.legend(frameon=False, fontsize=8, loc="lower left")
+    numbers = {
+        f"{name}, {T} steps": share[HORIZONS.index(T)]
+        for T in (10, 100)
+        for name, share in kinds.items()
+    }
+    alt = (
+        "Effective share of 1,000 episodes against the horizon, both logarithmic, at distance"
+        f" {alpha:.3g}: at 100 steps {kinds['product of ratios'][-1]:.2g} for the product of"
+        f" ratios, {kinds['one ratio per step'][-1]:.2g} for one ratio per step and"
+        f" {kinds['geometric mean'][-1]:.2g} for the geometric mean."
+    )
+    return Drawing(figure, numbers, alt)
+
+
+EFFECTIVE_SAMPLE = LiveFigure(
+    draw_effective_sample,
+    {"alpha": Slider("\u03b1", "distance of the new policy", 0.3, 0.05, 1.0, 0.05)},
 )
