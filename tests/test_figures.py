@@ -1,0 +1,64 @@
+"""Every live figure: its data, its controls at both ends, and what it offers without a picture."""
+
+from __future__ import annotations
+
+import json
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+from companion.drawing import Choice, Slider
+from tests.figure_data import STORE, live_figures, plotted
+
+FIGURES = live_figures()
+STORED = json.loads(STORE.read_text(encoding="utf-8"))
+
+
+def ends(control: Slider | Choice) -> list[float | str]:
+    return list(control.options) if isinstance(control, Choice) else [control.low, control.high]
+
+
+def test_every_figure_has_stored_data() -> None:
+    assert sorted(STORED) == sorted(FIGURES)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_plotted_data_is_the_stored_data(name: str) -> None:
+    figure = FIGURES[name]
+    data = plotted(figure.draw(**figure.defaults()).figure)
+    assert data.keys() == STORED[name].keys()
+    for part, values in data.items():
+        scale = np.nanmax(np.abs(values), initial=1e-9)
+        np.testing.assert_allclose(
+            values, STORED[name][part], rtol=1e-4, atol=1e-6 * scale, err_msg=part
+        )
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_end_of_every_control_draws(name: str) -> None:
+    figure = FIGURES[name]
+    for keyword, control in figure.controls.items():
+        for value in ends(control):
+            drawing = figure.draw(**(figure.defaults() | {keyword: value}))
+            assert drawing.alt
+            for ax in drawing.figure.axes:
+                assert ax.get_xlabel()
+                assert ax.get_ylabel() or ax.get_shared_y_axes().get_siblings(ax)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_moving_a_control_changes_the_data(name: str) -> None:
+    figure = FIGURES[name]
+    before = figure.draw(**figure.defaults())
+    for keyword, control in figure.controls.items():
+        other = next(value for value in ends(control) if value != control.start)
+        after = figure.draw(**(figure.defaults() | {keyword: other}))
+        moved = plotted(after.figure) != plotted(before.figure)
+        assert moved or after.numbers != before.numbers, keyword
+
+
+def test_no_figure_stays_open_in_pyplot() -> None:
+    for figure in FIGURES.values():
+        figure.draw(**figure.defaults())
+    assert plt.get_fignums() == []
