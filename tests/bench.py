@@ -1,0 +1,44 @@
+"""What is fast, and how much: each row a ratio measured in this run (`make bench`)."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import bench_bandit
+import bench_mirror
+import bench_trpo
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def notebook_seconds() -> float:
+    """Time the execution of all sections in a copy, so that the notebooks stay as they are."""
+    with tempfile.TemporaryDirectory() as copy:
+        for part in ("book", "notebooks", "companion", "jupytext.toml"):
+            source = ROOT / part
+            subprocess.run(["cp", "-r", source, Path(copy) / part], check=True)
+        start = time.perf_counter()
+        script = Path(copy) / "book" / "sections.py"
+        subprocess.run([sys.executable, script, "execute"], check=True, stdout=subprocess.DEVNULL)
+        return time.perf_counter() - start
+
+
+def main() -> None:
+    """Print the tables."""
+    print(f"{'work':<42}{'plain':>10}{'companion':>12}{'times faster':>14}")
+    for rows in (bench_bandit.rows, bench_mirror.rows, bench_trpo.rows):
+        for name, plain, ours in rows():
+            print(f"{name:<42}{plain:>8.4f} s{ours:>10.4f} s{plain / ours:>14.1f}", flush=True)
+    print(f"\nall sections executed, two at a time: {notebook_seconds():.0f} s (goal: under 90 s)\n")
+    print("growth with the number of states (4 actions)")
+    print(f"{'work':<32}{'states':>8}{'time':>12}{'memory':>12}")
+    for name, states, seconds, megabytes in bench_mirror.growth():
+        print(f"{name:<32}{states:>8}{seconds:>10.5f} s{megabytes:>9.1f} MB", flush=True)
+
+
+if __name__ == "__main__":
+    main()

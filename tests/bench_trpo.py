@@ -1,0 +1,119 @@
+"""Benchmark of one TRPO step against the plain version: rows() for the table of `make bench`.
+
+The plain version differentiates (grad KL) . v and builds the graph of grad KL again for each
+product. Everything else is the same work: 10 iterations of conjugate gradient, one more product to
+scale the step, the line search.
+"""
+
+from __future__ import annotations
+
+import copy
+import statistics
+import time
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from companion.trpo_example import Problem, problem
+from companion.trust_region import trpo_step
+
+DELTA, DAMPING, ITERATIONS = 0.01, 0.1, 10
+REPEATS = 31
+
+
+def rows() -> list[tuple[str, float, float]]:
+    """Return (name, seconds of the plain version, seconds of companion's) for each policy."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return [
+            ("TRPO step, 131 parameters, batch 500", *_medians(problem())),
+            ("TRPO step, 2 x 64 tanh, batch 2,048", *_medians(_large_problem())),
+        ]
+    finally:
+        torch.set_num_threads(threads)
+
+
+def plain_trpo_step(policy: nn.Module, obs: Tensor, actions: Tensor, adv: Tensor) -> Tensor:
+    """Make the same step with the graph built again for each product; return it."""
+    parameters = list(policy.parameters())
+
+    def flat_gradient(of: Tensor, *, create_graph: bool = False) -> Tensor:
+        pieces = torch.autograd.grad(of, parameters, create_graph=create_graph)
+        return torch.cat([piece.flatten() for piece in pieces])
+
+    with torch.no_grad():
+        logp_old = policy(obs).log_softmax(-1)
+    taken = torch.arange(len(obs)), actions
+
+    def mean_kl() -> Tensor:
+        return (logp_old.exp() * (logp_old - policy(obs).log_softmax(-1))).sum(-1).mean()
+
+    def surrogate() -> Tensor:
+        ratio = (policy(obs).log_softmax(-1)[taken] - logp_old[taken]).exp()
+        return (ratio * adv).mean()
+
+    def product(v: Tensor) -> Tensor:
+        return flat_gradient(flat_gradient(mean_kl(), create_graph=True) @ v) + DAMPING * v
+
+    old_surrogate = surrogate()
+    g = flat_gradient(old_surrogate)
+    x, residual, search = torch.zeros_like(g), g, g
+    for _ in range(ITERATIONS):
+        image = product(search)
+        rate = (residual @ residual) / (search @ image)
+        x = x + rate * search
+        new_residual = residual - rate * image
+        search = new_residual + (new_residual @ new_residual) / (residual @ residual) * search
+        residual = new_residual
+    step = (2.0 * DELTA / (x @ product(x))).sqrt() * x
+    _plain_line_search(parameters, step, lambda: (surrogate() - old_surrogate, mean_kl()))
+    return step
+
+
+def _plain_line_search(
+    parameters: list[nn.Parameter], step: Tensor, measure: Callable[[], tuple[Tensor, Tensor]]
+) -> None:
+    old = torch.cat([w.detach().flatten() for w in parameters])
+    with torch.no_grad():
+        for halvings in range(11):
+            nn.utils.vector_to_parameters(old + 0.5**halvings * step, parameters)
+            gain, kl = measure()
+            if kl <= DELTA and gain > 0.0:
+                return
+        nn.utils.vector_to_parameters(old, parameters)
+
+
+def _large_problem() -> Problem:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        policy = nn.Sequential(
+            nn.Linear(8, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 4)
+        )
+        obs, adv = torch.randn(2048, 8), torch.randn(2048)
+        actions = torch.distributions.Categorical(logits=policy(obs).detach()).sample()
+        return Problem(policy, obs, actions, adv)
+
+
+def _medians(batch: Problem) -> tuple[float, float]:
+    """Time both versions alternately, each from the old parameters; assert that they agree."""
+    plain, ours = [], []
+    for _ in range(REPEATS):
+        policies = [copy.deepcopy(batch.policy) for _ in range(2)]
+        start = time.process_time()
+        expected = plain_trpo_step(policies[0], *batch[1:])
+        middle = time.process_time()
+        taken = trpo_step(policies[1], *batch[1:], delta=DELTA, damping=DAMPING)
+        plain.append(middle - start)
+        ours.append(time.process_time() - middle)
+        torch.testing.assert_close(taken.step, expected, rtol=1e-3, atol=1e-6)
+        for one, other in zip(policies[0].parameters(), policies[1].parameters(), strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+    return statistics.median(plain), statistics.median(ours)
+
+
+if __name__ == "__main__":
+    for name, plain_seconds, seconds in rows():
+        print(f"{name}: {plain_seconds * 1e3:.1f} ms, {seconds * 1e3:.1f} ms", end=", ")
+        print(f"{plain_seconds / seconds:.1f} times faster")
