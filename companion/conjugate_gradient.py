@@ -20,7 +20,7 @@ def conjugate_gradient_iterates(
 ) -> Iterator[Vector]:
     """Yield the iterates x_1, x_2, ... of conjugate gradient for A x = b, from x_0 = 0.
 
-    x_j minimizes x^T A x / 2 - b^T x over span{b, A b, ..., A^(j-1) b}    (section 4)
+    x_j = argmin of x^T A x / 2 - b^T x over span{b, A b, ..., A^(j-1) b}   (section 4)
 
     Args:
         matvec: the function v -> A v, for a symmetric positive definite A.
@@ -34,7 +34,11 @@ def conjugate_gradient_iterates(
     Raises:
         ValueError: if b is not a finite vector, or A is not positive definite on the way.
 
-    Reference: Hestenes & Stiefel 1952; Nocedal & Wright 2006, Numerical optimization, section 5.1.
+    Reference: Nocedal & Wright (2006), Numerical optimization, algorithm 5.2.
+
+    >>> A, b = np.diag([1.0, 4.0]), np.array([1.0, 2.0])
+    >>> [x.round(3).tolist() for x in conjugate_gradient_iterates(lambda v: A @ v, b)]
+    [[0.294, 0.588], [1.0, 0.5]]
     """
     if b.ndim != 1:
         raise ValueError(f"b must be a vector; got shape {tuple(b.shape)}")
@@ -48,7 +52,7 @@ def conjugate_gradient_iterates(
         if squared <= tolerance**2 * first:
             return
         product = matvec(search)
-        rate = squared / curvature(search, product)
+        rate = squared / _curvature(search, product)
         x = x + rate * search
         residual = residual - rate * product
         squared, previous = float(residual @ residual), squared
@@ -75,7 +79,7 @@ def conjugate_gradient(
 def cg_error_bound(condition_number: float, j: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """Return the bound on the relative error of conjugate gradient after j steps.
 
-    |x_j - x*|_A / |x_0 - x*|_A <= 2 ((sqrt(k) - 1) / (sqrt(k) + 1))^j    (section 4)
+    |x_j - x*|_A / |x_0 - x*|_A <= 2 ((sqrt(k) - 1) / (sqrt(k) + 1))^j   (section 4)
 
     Args:
         condition_number: k, the largest over the smallest eigenvalue of A, at least 1.
@@ -87,7 +91,7 @@ def cg_error_bound(condition_number: float, j: npt.ArrayLike) -> npt.NDArray[np.
     Raises:
         ValueError: if condition_number is not finite or below 1.
 
-    Reference: Nocedal & Wright 2006, Numerical optimization, equation 5.36.
+    Reference: Nocedal & Wright (2006), Numerical optimization, equation 5.36.
 
     >>> cg_error_bound(9.0, [0, 1, 2])
     array([2. , 1. , 0.5])
@@ -100,7 +104,7 @@ def cg_error_bound(condition_number: float, j: npt.ArrayLike) -> npt.NDArray[np.
     return np.asarray(2.0 * ((root - 1.0) / (root + 1.0)) ** np.asarray(j, dtype=np.float64))
 
 
-def curvature(v: Vector, product: Vector) -> float:
+def _curvature(v: Vector, product: Vector) -> float:
     """Return v . A v for product = A v, or raise ValueError unless it is finite and positive."""
     value = float(v @ product)
     if not 0.0 < value < math.inf:

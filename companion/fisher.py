@@ -131,10 +131,11 @@ def fisher_vector_product(
 
 
 def policy_logits(policy: nn.Module, obs: Tensor) -> Tensor:
-    """Return the policy's logits, or raise ValueError unless obs and they are as they must be."""
+    """Return the policy's logits with their graph, or raise ValueError if they can't be used."""
     if obs.ndim == 0 or not len(obs):
         raise ValueError(f"obs has shape {tuple(obs.shape)}; at least one observation is needed")
-    logits: Tensor = policy(obs)
+    with torch.enable_grad():
+        logits: Tensor = policy(obs)
     if logits.ndim != 2 or len(logits) != len(obs):
         raise ValueError(
             f"policy returned shape {tuple(logits.shape)} for {len(obs)} observations; "
@@ -143,6 +144,8 @@ def policy_logits(policy: nn.Module, obs: Tensor) -> Tensor:
     if bool(logits.isnan().any()):
         row = int(logits.isnan().any(-1).nonzero()[0])
         raise ValueError(f"policy returned NaN for obs[{row}]; logits must be numbers")
+    if not logits.requires_grad:
+        raise ValueError("policy has no parameter that requires a gradient and moves its logits")
     return logits
 
 
@@ -155,8 +158,6 @@ def pullback(
     output: Tensor, parameters: dict[str, Tensor], u: Tensor, *, create_graph: bool = False
 ) -> Tensor:
     """Return the flat vector J^T u, J = d output / d parameters, and keep the graph."""
-    if not output.requires_grad:
-        raise ValueError("policy has no parameter that requires a gradient and moves its logits")
     pieces = torch.autograd.grad(
         output,
         list(parameters.values()),

@@ -84,13 +84,12 @@ def run(
     ['5.5e-01', '3.0e-01', '1.7e-01']
     """
     batch = problem(seed)
-    g = trust_region.surrogate_gradient(*batch)
+    g, evaluate = trust_region.surrogate(*batch)
     product = fisher_vector_product(batch.policy, batch.obs, damping)
     iterates = list(conjugate_gradient_iterates(product, g, iterations))
-    evaluate = trust_region.step_evaluator(*batch)
 
     def outcome(direction: Tensor) -> tuple[Tensor, Outcome]:
-        step = trust_region.natural_step(product, direction, delta)
+        step = trust_region.natural_step(direction, float(direction @ product(direction)), delta)
         return step, Outcome(float(g @ step), *evaluate(step))
 
     step, natural = outcome(iterates[-1])

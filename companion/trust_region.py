@@ -14,19 +14,19 @@ import torch
 from torch import Tensor, nn
 
 from companion import validation
-from companion.conjugate_gradient import Vector, conjugate_gradient, curvature
+from companion.conjugate_gradient import Vector, conjugate_gradient
 from companion.fisher import fisher_vector_product, mean_kl, policy_logits, pullback, trainable
 from companion.objective import ratio
 
 
-def natural_step(matvec: Callable[[Vector], Vector], direction: Vector, delta: float) -> Vector:
+def natural_step(direction: Vector, curvature: float, delta: float) -> Vector:
     """Return the multiple of a direction at which the quadratic model of the mean KL is delta.
 
-    step = sqrt(2 delta / (d^T F d)) d, predicted gain g . step    (exercise 20.3)
+    step = sqrt(2 delta / (d^T F d)) d, predicted gain g . step   (exercise 20.3)
 
     Args:
-        matvec: the function v -> F v.
         direction: d, shape (P,): F^-1 g for the natural step, g for a vanilla step of the same KL.
+        curvature: d^T F d. For d from conjugate gradient it is also g . d.
         delta: KL radius in nats, positive.
 
     Returns:
@@ -35,38 +35,33 @@ def natural_step(matvec: Callable[[Vector], Vector], direction: Vector, delta: f
     Raises:
         ValueError: if delta is not finite and positive, or d^T F d is not positive.
 
-    Reference: Schulman et al. 2015, Trust region policy optimization, appendix C.
+    Reference: Schulman et al. (2015), Trust region policy optimization, appendix C.
 
     >>> import numpy as np
-    >>> natural_step(lambda v: 4.0 * v, np.array([3.0]), delta=0.5)
+    >>> natural_step(np.array([3.0]), curvature=36.0, delta=0.5)  # F = 4
     array([0.5])
     """
     validation.positive("delta", delta)
     if not direction.any():
         return direction
-    return math.sqrt(2.0 * delta / curvature(direction, matvec(direction))) * direction
+    if not 0.0 < curvature < math.inf:
+        raise ValueError(
+            f"curvature d . F d must be finite and positive; got {curvature} (raise damping)"
+        )
+    return math.sqrt(2.0 * delta / curvature) * direction
 
 
-class LineSearch(NamedTuple):
-    """What a line search found.
+class Surrogate(NamedTuple):
+    """The sampled surrogate around the parameters that collected the batch."""
 
-    fraction: part of the step to take, 0.0 when nothing passed.
-    gain: surrogate at that fraction minus surrogate at the old parameters.
-    kl: mean KL(old||new) there, nats.
-    halvings: halvings made; accepted: whether a fraction passed.
-    """
-
-    fraction: float
-    gain: float
-    kl: float
-    halvings: int
-    accepted: bool
+    g: Tensor  # its gradient there, flat, shape (P,)
+    evaluate: Callable[[Tensor], tuple[float, float]]  # step -> gain and mean KL, NaN if undefined
 
 
-def surrogate_gradient(policy: nn.Module, obs: Tensor, actions: Tensor, adv: Tensor) -> Tensor:
-    """Return the gradient of the sampled surrogate at the old parameters.
+def surrogate(policy: nn.Module, obs: Tensor, actions: Tensor, adv: Tensor) -> Surrogate:
+    """Return the gradient of the sampled surrogate, and what a step away from here gains and costs.
 
-    g = grad mean_n ratio_n adv_n at ratio = 1   (section 4)
+    g = grad mean_n ratio_n adv_n, gain = mean_n (ratio_n - 1) adv_n, kl = mean KL   (section 4)
 
     Args:
         policy: module from observations to logits, with the parameters that collected the data.
@@ -75,47 +70,50 @@ def surrogate_gradient(policy: nn.Module, obs: Tensor, actions: Tensor, adv: Ten
         adv: advantages, shape (N,).
 
     Returns:
-        Flat gradient, shape (P,).
+        The gradient, and the function step -> (gain, mean KL(old||new) in nats), which leaves the
+        policy as it is, and returns NaN where the step makes a logit NaN.
 
     Raises:
         ValueError: if the batch is empty, shapes differ, an action is out of range or has
             probability 0, or an advantage is not finite.
 
     Reference: Schulman et al. (2015), Trust region policy optimization, equation 14.
+
+    >>> policy = nn.Linear(1, 2, bias=False)
+    >>> g, evaluate = surrogate(policy, torch.ones(2, 1), torch.tensor([0, 1]), torch.ones(2))
+    >>> evaluate(torch.zeros(2))
+    (0.0, 0.0)
     """
     with torch.enable_grad():
-        logp = _log_probabilities(policy_logits(policy, obs), actions, adv)
-        surrogate = (ratio(logp, logp.detach()) * adv).mean()
-        return pullback(surrogate, trainable(policy), torch.ones_like(surrogate)).detach()
-
-
-def step_evaluator(
-    policy: nn.Module, obs: Tensor, actions: Tensor, adv: Tensor
-) -> Callable[[Tensor], tuple[float, float]]:
-    """Return the function step -> (gain, kl) of a step away from the policy's parameters.
-
-    gain = mean_n (ratio_n - 1) adv_n, kl = mean_n KL(old||new)(s_n)   (section 4)
-
-    The function leaves the policy as it is. It returns NaN where the step makes a logit NaN.
-    Arguments and errors: those of surrogate_gradient.
-    """
-    with torch.no_grad():
         old_logits = policy_logits(policy, obs)
-        logp_old = _log_probabilities(old_logits, actions, adv)
-        old = {name: w.clone() for name, w in trainable(policy).items()}
+        logp = _log_probabilities(old_logits, actions, adv)
+        mean = (ratio(logp, logp.detach()) * adv).mean()
+        g = pullback(mean, trainable(policy), torch.ones_like(mean))
+    old_logits, logp_old = old_logits.detach(), logp.detach()
+    old = {name: w.detach().clone() for name, w in trainable(policy).items()}
 
     @torch.no_grad()
     def evaluate(step: Tensor) -> tuple[float, float]:
         new = {name: old[name] + move for name, move in _pieces(step, old).items()}
         logits: Tensor = torch.func.functional_call(policy, new, (obs,))
-        logp = logits.log_softmax(-1)
+        logp = logits.log_softmax(-1).gather(1, actions[:, None]).squeeze(1)
         if bool(logp.isnan().any()):
             return math.nan, math.nan
-        r = ratio(logp.gather(1, actions[:, None]).squeeze(1), logp_old)
-        # Averaging r A and subtracting mean A would lose small gains to rounding in float32.
-        return float(((r - 1) * adv).mean()), float(mean_kl(old_logits, logits))
+        # mean(r A) - mean(A) would lose small gains to rounding in float32.
+        gain = ((ratio(logp, logp_old) - 1.0) * adv).mean()
+        return float(gain), float(mean_kl(old_logits, logits))
 
-    return evaluate
+    return Surrogate(g, evaluate)
+
+
+class LineSearch(NamedTuple):
+    """What a line search found."""
+
+    fraction: float  # of the step to take; 0.0: keep the old parameters
+    gain: float  # of the surrogate over the old parameters, at that fraction
+    kl: float  # mean KL(old||new) there, nats
+    halvings: int
+    accepted: bool
 
 
 def line_search(
@@ -130,7 +128,7 @@ def line_search(
     first fraction 1, 1/2, 1/4, ... with mean KL(old||new) <= delta and gain > 0   (section 4)
 
     Args:
-        evaluate: the function step -> (gain, kl), as step_evaluator returns it.
+        evaluate: the function step -> (gain, kl), as surrogate returns it.
         step: flat step, shape (P,).
         delta: KL radius in nats, positive.
         halvings: most halvings, at least 0.
@@ -212,11 +210,11 @@ def trpo_step(
     0.57
     """
     validation.whole("fisher_every", fisher_every, at_least=1)
-    g = surrogate_gradient(policy, obs, actions, adv)
+    g, evaluate = surrogate(policy, obs, actions, adv)
     product = fisher_vector_product(policy, obs[::fisher_every], damping)
     direction = conjugate_gradient(product, g, cg_iterations)
-    step = natural_step(product, direction, delta)
-    evaluate = step_evaluator(policy, obs, actions, adv)
+    # The residual F d - g is orthogonal to d, so that d . F d = g . d: one product less.
+    step = natural_step(direction, float(g @ direction), delta)
     search = line_search(evaluate, step, delta=delta, halvings=halvings)
     if search.accepted:
         parameters = trainable(policy)
