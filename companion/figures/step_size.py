@@ -1,0 +1,149 @@
+"""Section 01: what one step of the parameter does to a policy with two actions."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit
+
+from companion import validation
+from companion.drawing import Drawing, LiveFigure, Slider
+from companion.figures.style import BLUE, GREEN, INK, ORANGE, SKY, panels
+from companion.policy import FloatArray, kl, softmax
+
+
+def draw_sigmoid(theta: float, step: float) -> Drawing:
+    """Draw the policy pi(a=1) = sigmoid(theta) before and after a step of theta.
+
+    Args:
+        theta: the parameter before the step.
+        step: what is added to it.
+    """
+    old, new = softmax([0.0, theta]), softmax([0.0, theta + step])
+    slope = float(old.prod())
+    figure, (left, right) = panels(2, width_ratios=[1, 1.3])
+    for offset, pi, color, hatch, label in (
+        (-0.2, old, SKY, "", "before"),
+        (0.2, new, BLUE, "//", "after"),
+    ):
+        bars = left.bar(
+            [offset, 1 + offset], pi, 0.38, color=color, hatch=hatch, edgecolor="white", label=label
+        )
+        left.bar_label(bars, [f"{x:.4g}" if x > 0.01 else f"{x:.1g}" for x in pi], fontsize=7)
+    left.set(xticks=[0, 1], xticklabels=["action 0", "action 1"], ylim=(0, 1.1))
+    left.set_ylabel("probability")
+    left.legend(frameon=False, fontsize=8, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
+    line = np.linspace(-12, 12, 241)
+    right.plot(line, expit(line), color=INK, linewidth=1)
+    tangent = np.array([theta, theta + step])
+    right.plot(tangent, old[1] + slope * (tangent - theta), "--", color=ORANGE, label="slope")
+    right.plot(theta, old[1], "o", color=SKY, markersize=8, label="before")
+    right.plot(theta + step, new[1], "s", color=BLUE, markersize=6, label="after")
+    right.set(xlabel="parameter theta (logit difference)", ylabel="pi(a = 1)", ylim=(-0.08, 1.08))
+    right.legend(frameon=False, fontsize=8, loc="upper left")
+    numbers = {
+        "pi(a = 1) before": float(old[1]),
+        "pi(a = 1) after": float(new[1]),
+        "change of pi(a = 1)": float(new[1] - old[1]),
+        "slope pi(1)(1 - pi(1))": slope,
+        "predicted to first order, slope * step": slope * step,
+        "KL(before, after), nats": float(kl([old], [new])[0]),
+    }
+    alt = (
+        "Left: bars of the two action probabilities before and after the step. Right: the sigmoid"
+        f" with both points. From theta = {theta:.3g} a step of {step:.3g} takes the probability of"
+        f" action 1 from {old[1]:.4g} to {new[1]:.4g}; the slope there is {slope:.2g}."
+    )
+    return Drawing(figure, numbers, alt)
+
+
+SIGMOID = LiveFigure(
+    draw_sigmoid,
+    {
+        "theta": Slider("\u03b8", "parameter before the step", 0.0, -8.0, 8.0, 1.0),
+        "step": Slider("\u0394\u03b8", "step of the parameter", 2.0, -4.0, 4.0, 0.5),
+    },
+)
+
+
+def logit_bounds(p: ArrayLike, clip_range: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Find how far the logit difference may move while the ratio of one action stays in its band.
+
+    low = log((1 - eps)(1 - p) / (1 - (1 - eps) p)),  high the same with 1 + eps   (section 1)
+
+    Args:
+        p: probability of that action before the step, in (0, 1); any shape.
+        clip_range: eps of the band |r - 1| <= eps, in (0, 1); broadcasts against p.
+
+    Returns:
+        The lowest change (negative) and the highest (infinite where (1 + eps) p >= 1) of the logit
+        of the action minus that of the other one, of two.
+
+    Raises:
+        ValueError: p or clip_range outside (0, 1).
+
+    >>> low, high = logit_bounds(0.5, 0.2)
+    >>> f"{low:.4f} {high:.4f}"
+    '-0.4055 0.4055'
+    """
+    probability, eps = (
+        validation.finite_array(name, value)
+        for name, value in (("p", p), ("clip_range", clip_range))
+    )
+    for name, array in (("p", probability), ("clip_range", eps)):
+        if ((array <= 0) | (array >= 1)).any():
+            raise ValueError(f"{name} must lie strictly between 0 and 1; got {array}")
+    low, high = (1 - eps) * probability, (1 + eps) * probability
+    before = np.log(probability / (1 - probability))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        highest = np.where(high < 1, np.log(high / (1 - high)) - before, np.inf)
+    return np.log(low / (1 - low)) - before, highest
+
+
+def draw_logit_bounds(clip_range: float, p: float) -> Drawing:
+    """Draw how far the logit difference may move inside the ratio band, against certainty.
+
+    Args:
+        clip_range: eps of the band |r - 1| <= eps, in (0, 1).
+        p: probability of the likelier action; the marker, in [0.5, 1).
+    """
+    grid = np.append(np.linspace(0.5, 0.99, 197), 0.999)
+    figure, ax = panels(1, height=3.2)
+    unlikely = [-bound for bound in logit_bounds(1 - grid, clip_range)][::-1]
+    likely = logit_bounds(grid, clip_range)
+    ax.fill_between(grid, *unlikely, color=SKY, alpha=0.4, label="both ratios in the band")
+    for bound, label in zip(unlikely, ("band of the unlikely action", None), strict=True):
+        ax.plot(grid, bound, color=BLUE, label=label)
+    for bound, label in zip(likely, ("band of the likely action", None), strict=True):
+        ax.plot(grid, np.where(np.isfinite(bound), bound, np.nan), "--", color=ORANGE, label=label)
+    edge = 1 / (1 + clip_range)
+    ax.axvline(edge, color=GREEN, linestyle=":", label="1 / (1 + eps): no upper edge beyond")
+    down, up = (-float(bound) for bound in logit_bounds(1 - p, clip_range)[::-1])
+    ax.plot([p, p], [down, up], "o-", color=INK, markersize=4)
+    ax.set(xlabel="probability of the likelier action", ylabel="change of the logit difference")
+    ax.set_ylim(-4.2, 3)
+    ax.legend(frameon=False, fontsize=8, loc="lower left")
+    alone = [float(bound) for bound in logit_bounds(p, clip_range)]
+    numbers = {
+        "both ratios in the band, lowest change": down,
+        "both ratios in the band, highest change": up,
+        "width": up - down,
+        "likely action alone, lowest change": alone[0],
+        "likely action alone, highest change": alone[1] if np.isfinite(alone[1]) else "no bound",
+    }
+    alt = (
+        f"Allowed change of the logit difference at eps = {clip_range:.3g} against the probability"
+        f" of the likelier action: at {p:.3g} from {down:.3g} to {up:.3g} if both ratios must stay"
+        " in the band, a range that narrows to the right; the band of the likely action alone"
+        f" widens and has no upper edge beyond {edge:.3g}."
+    )
+    return Drawing(figure, numbers, alt)
+
+
+LOGIT_BOUNDS = LiveFigure(
+    draw_logit_bounds,
+    {
+        "clip_range": Slider("\u03b5", "half-width of the ratio band", 0.2, 0.05, 0.5, 0.05),
+        "p": Slider("p", "probability of the likelier action", 0.6, 0.5, 0.95, 0.05),
+    },
+)
