@@ -28,10 +28,11 @@ version := "import sys; print(sys.version_info[:2])"
 
 # The address is the start page's; nothing is fetched from elsewhere (news, updates, extensions).
 lab: setup
-	$(python) -m jupyterlab --ServerApp.root_dir=. \
+	exec $(python) -m jupyterlab --ServerApp.root_dir=. \
 	  --LabApp.default_url=/lab/tree/notebooks/00-start.ipynb --LabApp.news_url=None \
 	  --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate \
-	  --LabApp.extension_manager=readonly \
+	  --LabApp.extension_manager=readonly --LanguageServerManager.autodetect=False \
+	  --KernelManager.transport_encryption=auto \
 	  $$(test "$$(id -u)" != 0 || echo --allow-root) $(ARGS)
 
 test: setup
@@ -67,7 +68,7 @@ packages:
 	    "On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; \
 	fi; \
 	echo "Setting up .venv with $$("$$found" --version): some minutes, the first time only"; \
-	rm -rf .venv && "$$found" -m venv .venv && mkdir .venv/tmp
+	rm -rf .venv && "$$found" -m venv .venv && mkdir .venv/home .venv/tmp
 	$(pip) --requirement requirements.lock
 	@cp requirements.lock .venv/packages
 

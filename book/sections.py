@@ -29,7 +29,11 @@ CLEAN = "print it without, then run make execute"
 FORMAT = "md:myst"
 LONGEST_LINE = 100
 METADATA = {
-    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "kernelspec": {
+        "display_name": "Python 3 (ipykernel)",
+        "language": "python",
+        "name": "python3",
+    },
     "language_info": {"name": "python", "pygments_lexer": "ipython3"},
 }
 CELL_SECONDS = 600
@@ -119,6 +123,7 @@ def execute(section: Section) -> str:
     text = written(notebook)
     if section.text.read_text(encoding="utf-8") != text:
         section.text.write_text(text, encoding="utf-8")
+    section.notebook.parent.mkdir(exist_ok=True)
     client = NotebookClient(
         notebook,
         timeout=CELL_SECONDS,
