@@ -21,13 +21,10 @@ import nbformat
 from jupytext.config import load_jupytext_configuration_file  # type: ignore[import-untyped]
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+from outputs import RERUN, WIDGET, cell_problems
 
 ROOT = Path(__file__).resolve().parent.parent
-WIDGET = "application/vnd.jupyter.widget-view+json"
-RERUN = "run make execute"
-CLEAN = "print it without, then run make execute"
 FORMAT = "md:myst"
-LONGEST_LINE = 100
 METADATA = {
     "kernelspec": {
         "display_name": "Python 3 (ipykernel)",
@@ -37,23 +34,7 @@ METADATA = {
     "language_info": {"name": "python", "pygments_lexer": "ipython3"},
 }
 CELL_SECONDS = 600
-
-# What no output may hold, because it changes from run to run or from machine to machine.
-UNSTABLE = {
-    "a memory address": r"\b0x[0-9a-fA-F]{6,}",
-    "an absolute path": r"(?<![\w/:.<])(?:/[\w.+-]+){2,}|\b[A-Za-z]:\\|(?<!\w)~/|file://",
-    "a timing": r"\b\d+(?:\.\d+)?\s?(?:[nu\u00b5\u03bcm]s|secs?|seconds?|minutes?)\b"
-    r"|(?i:\b(?:took|elapsed|time|runtime|duration|in|after)\W+)\d+\s?s\b|\b\d+\.\d+\s?s\b"
-    r"|\b\d+ s elapsed|\b\d\d?:\d\d:\d\d\b|\bCPU times\b|\bWall time\b",
-    "a rate": r"\d\s?(?:[a-z]+|)/s(?:ec|econd)?\b|\bs/it\b",
-    "a warning": r"\b\w*Warning\b|\bwarning:",
-    "a progress bar": r"\d%\||[\u2588-\u258f]|\u2501{3}|\[[=#]{3,}|#{8}",
-    "an ANSI code": r"\x1b",
-    "a carriage return": r"\r",
-}
-DATA_URI = re.compile(r"data:[\w/+;=-]+,[\w+/=\s]+")
-# What would take a cell out of the regression.
-EXEMPTIONS = re.compile(r"#\s*(?:NBVAL|PYTEST_VALIDATE)_|nbval-|raises-exception|skip-execution")
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class Section(NamedTuple):
@@ -138,7 +119,7 @@ def execute(section: Section) -> str:
             client.execute(env=os.environ | {"IPYTHONDIR": fresh, "OMP_NUM_THREADS": "1"})
     except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
         cell = code_cells(notebook)[client.code_cells_executed - 1]
-        return f"{section.name}: stopped at {label(cell)}\n{error}"
+        return f"{section.name}: stopped at {label(cell)}\n{COLOUR.sub('', str(error))}"
     clean(notebook)
     nbformat.write(notebook, section.notebook)  # type: ignore[no-untyped-call]
     os.utime(section.text)  # JupyterLab takes the cells from the text, and wants it newer
@@ -176,7 +157,8 @@ def check(section: Section) -> Iterator[str]:
     else:
         stored = nbformat.read(section.notebook, as_version=4)  # type: ignore[no-untyped-call]
         problems = [*pair_problems(section, stored), *order_problems(stored)]
-        problems += [found for cell in code_cells(stored) for found in cell_problems(cell)]
+        for cell in code_cells(stored):
+            problems += [f"{label(cell)}: {problem}" for problem in cell_problems(cell)]
         yield from (f"notebooks/{section.name}.ipynb: {problem}" for problem in problems)
 
 
@@ -208,35 +190,6 @@ def order_problems(stored: Any) -> Iterator[str]:
             yield f"{label(cell)}: the output is older than the code down to here: {RERUN}"
     if "widgets" in stored.metadata:
         yield f"widget state is stored: {RERUN}"
-
-
-def cell_problems(cell: Any) -> Iterator[str]:
-    """What a cell's outputs hold that a second run would not reproduce."""
-    where = label(cell)
-    if found := EXEMPTIONS.search("\n".join([*cell.metadata.get("tags", []), cell.source])):
-        yield f"{where}: {found[0]} takes the cell out of the regression: delete it"
-    for output in cell.outputs:
-        if output.output_type == "error":
-            yield f"{where}: an error: mend the cell, then {RERUN}"
-        elif output.get("name") == "stderr":
-            yield f"{where}: something on stderr: {CLEAN}"
-        elif WIDGET in output.get("data", {}):
-            yield f"{where}: a widget that only its own kernel can show: {RERUN}"
-        else:
-            yield from (f"{where}: {problem}: {CLEAN}" for problem in text_problems(output))
-
-
-def text_problems(output: Any) -> Iterator[str]:
-    """What the text of one output holds that it must not."""
-    texts = {"text/plain": output.text} if output.output_type == "stream" else output.data
-    for mime, text in texts.items():
-        if mime.startswith("image/") and mime != "image/svg+xml":
-            continue
-        for what, pattern in UNSTABLE.items():
-            if found := re.search(pattern, DATA_URI.sub("", str(text))):
-                yield f"{what} ({found[0]!a})"
-        if mime == "text/plain" and (widest := max(map(len, text.splitlines()), default=0)) > 100:
-            yield f"a line of {widest} columns, more than {LONGEST_LINE}"
 
 
 def main() -> int:
