@@ -48,10 +48,10 @@ def performance_difference(
 
     Reference: Kakade & Langford 2002, lemma 6.1.
     """
-    policy = check_policy(new, mdp.shape, "new")
-    gain = expected_return(mdp, policy) - expected_return(mdp, old)
-    adv = evaluate(mdp, old).adv
-    return PerformanceDifference(gain, _advantage_sum(visitation(mdp, policy), policy, adv))
+    before, after = check_policy(old, mdp.shape, "old"), check_policy(new, mdp.shape, "new")
+    gain = expected_return(mdp, after) - expected_return(mdp, before)
+    adv = evaluate(mdp, before).adv
+    return PerformanceDifference(gain, _advantage_sum(visitation(mdp, after), after, adv))
 
 
 def surrogate_gain(mdp: TabularMDP, old: ArrayLike, new: ArrayLike) -> FloatArray:
@@ -66,14 +66,15 @@ def surrogate_gain(mdp: TabularMDP, old: ArrayLike, new: ArrayLike) -> FloatArra
 
     Reference: Schulman et al. 2015, equation 3.
     """
-    policy = check_policy(new, mdp.shape, "new")
-    _, _, adv, rho = evaluate(mdp, old)
-    return _advantage_sum(rho, policy, adv)
+    before, after = check_policy(old, mdp.shape, "old"), check_policy(new, mdp.shape, "new")
+    _, _, adv, rho = evaluate(mdp, before)
+    return _advantage_sum(rho, after, adv)
 
 
 def surrogate(mdp: TabularMDP, old: ArrayLike, new: ArrayLike) -> FloatArray:
     """Compute the surrogate L_old(new) = J(old) + `surrogate_gain` (section 2)."""
-    return expected_return(mdp, old) + surrogate_gain(mdp, old, new)
+    gain = surrogate_gain(mdp, old, new)
+    return expected_return(mdp, old) + gain
 
 
 class SampleMean(NamedTuple):
@@ -105,8 +106,8 @@ def sampled_surrogate_gain(
         SampleMean of n terms.
 
     Raises:
-        ValueError: fewer than 2 samples, states and actions of different length, or a pair to
-            which old gives probability 0.
+        ValueError: fewer than 2 samples, states and actions of different length, a pair to which
+            old gives probability 0, or a batch of policies.
     """
     s, a = np.asarray(states), np.asarray(actions)
     if s.ndim != 1 or s.shape != a.shape or s.size < 2:
@@ -114,8 +115,7 @@ def sampled_surrogate_gain(
             f"states and actions must be 1-d, of one length of at least 2; got {s.shape} and"
             f" {a.shape}"
         )
-    before = check_policy(old, mdp.shape, "old")
-    after = check_policy(new, mdp.shape, "new")
+    before, after = _one_policy(mdp, old, "old"), _one_policy(mdp, new, "new")
     if (before[s, a] == 0).any():
         i = int(np.flatnonzero(before[s, a] == 0)[0])
         raise ValueError(
@@ -153,9 +153,10 @@ def cpi_terms(mdp: TabularMDP, pi: ArrayLike, target: ArrayLike) -> CpiTerms:
     Reference: Kakade & Langford 2002, theorem 4.1, with its factor 1/(1 - gamma (1 - alpha))
         replaced by its largest value 1/(1 - gamma); Schulman et al. 2015, equation 6.
     """
-    policy = check_policy(target, mdp.shape, "target")
-    _, _, adv, rho = evaluate(mdp, pi)
-    per_state = (policy * adv).sum(axis=-1)
+    old, new = _one_policy(mdp, pi, "pi"), _one_policy(mdp, target, "target")
+    _, _, adv, rho = evaluate(mdp, old)
+    # sum_a pi A is 0: leaving pi out makes both terms exactly 0 for target = pi.
+    per_state = ((new - old) * adv).sum(axis=-1)
     penalty = 2 * mdp.gamma * np.abs(per_state).max() / (1 - mdp.gamma) ** 2
     return CpiTerms(float(rho @ per_state), float(penalty))
 
@@ -208,18 +209,17 @@ def kl_bound(mdp: TabularMDP, old: ArrayLike, new: ArrayLike) -> FloatArray:
         new: (..., S, A) policies.
 
     Returns:
-        Lower bounds with the leading axes of new; -inf where new rules out an action of old.
+        Lower bounds with the leading axes of new; -inf where new rules out an action of old, unless
+        gamma is 0: then nothing is subtracted.
 
     Raises:
         ValueError: a policy has the wrong shape or is none.
 
     Reference: Schulman et al. 2015, theorem 1.
     """
-    policy = check_policy(new, mdp.shape, "new")
-    _, _, adv, rho = evaluate(mdp, old)
-    weight = 4 * np.abs(adv).max() * mdp.gamma / (1 - mdp.gamma) ** 2
-    bound: FloatArray = _advantage_sum(rho, policy, adv) - weight * kl(old, policy).max(axis=-1)
-    return bound
+    before, after = check_policy(old, mdp.shape, "old"), check_policy(new, mdp.shape, "new")
+    _, _, adv, rho = evaluate(mdp, before)
+    return _advantage_sum(rho, after, adv) - _kl_penalty(mdp, adv, kl(before, after))
 
 
 class LargestSteps(NamedTuple):
@@ -248,26 +248,36 @@ def largest_steps(mdp: TabularMDP, pi: ArrayLike, target: ArrayLike) -> LargestS
         ValueError: a policy has the wrong shape or is none.
     """
 
+    # Written as alpha times a slope, a gain keeps its digits and its sign however small alpha is.
     def true_gain(alpha: FloatArray) -> FloatArray:
-        mixed = mixture(pi, target, alpha)
-        # sum_a pi A is 0: leaving pi out of the sum keeps the digits of a tiny gain.
-        return _advantage_sum(visitation(mdp, mixed), mixed - np.asarray(pi), adv)
+        gains: FloatArray = alpha * (visitation(mdp, mixture(pi, target, alpha)) @ per_state)
+        return gains
 
     def certified_by_kl(alpha: FloatArray) -> FloatArray:
-        return kl_bound(mdp, pi, mixture(pi, target, alpha))
+        return alpha * gain - _kl_penalty(mdp, adv, kl(pi, mixture(pi, target, alpha)))
 
-    adv = evaluate(mdp, pi).adv
     gain, penalty = cpi_terms(mdp, pi, target)
-    cpi = 0.0 if gain <= 0 else min(1.0, gain / penalty) if penalty > 0 else 1.0
+    if np.array_equal(target, pi):
+        return LargestSteps(1.0, 1.0, 1.0)
+    adv = evaluate(mdp, pi).adv
+    per_state = ((np.asarray(target) - np.asarray(pi)) * adv).sum(axis=-1)
+    cpi = min(1.0, max(0.0, gain / penalty)) if penalty > 0 else float(gain >= 0)
     return LargestSteps(cpi, _first_sign_change(certified_by_kl), _first_sign_change(true_gain))
 
 
+def _kl_penalty(mdp: TabularMDP, adv: FloatArray, per_state_kl: FloatArray) -> FloatArray:
+    weight = 4 * np.abs(adv).max() * mdp.gamma / (1 - mdp.gamma) ** 2
+    largest: FloatArray = per_state_kl.max(axis=-1)
+    # An infinite KL costs nothing where the next state does not matter.
+    return weight * largest if weight > 0 else np.zeros_like(largest)
+
+
 def _first_sign_change(gain: Callable[[FloatArray], FloatArray]) -> float:
-    """Return the largest alpha up to which gain stays at least 0, to about six digits."""
+    """Return the largest alpha up to which gain stays at least 0, to seven digits above 1e-12."""
     low, high = 0.0, 1.0
     # Certified steps lie many orders of magnitude below 1, so the scan is in powers.
-    grid = np.concatenate([np.geomspace(1e-9, 1e-2, 400), np.linspace(1e-2, 1, 400)[1:]])
-    for _ in range(3):
+    grid = np.concatenate([np.geomspace(1e-12, 1e-2, 400), np.linspace(1e-2, 1, 400)[1:]])
+    for _ in range(4):
         negative = np.flatnonzero(gain(grid) < 0)
         if negative.size == 0:
             return high
@@ -275,6 +285,13 @@ def _first_sign_change(gain: Callable[[FloatArray], FloatArray]) -> float:
         low, high = (float(grid[first - 1]) if first else low), float(grid[first])
         grid = np.linspace(low, high, 100)
     return low
+
+
+def _one_policy(mdp: TabularMDP, pi: ArrayLike, name: str) -> FloatArray:
+    policy = check_policy(pi, mdp.shape, name)
+    if policy.ndim > 2:
+        raise ValueError(f"{name} must be one policy of shape {mdp.shape}; got {policy.shape}")
+    return policy
 
 
 def _advantage_sum(rho: FloatArray, pi: FloatArray, adv: FloatArray) -> FloatArray:
