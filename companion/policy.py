@@ -51,7 +51,8 @@ def softmax(logits: ArrayLike) -> FloatArray:
     array([0.25, 0.75])
     """
     array = validation.finite_array("logits", logits)
-    weights = np.exp(array - array.max(axis=-1, keepdims=True))
+    with np.errstate(over="ignore"):  # a difference of -inf is a probability of 0
+        weights = np.exp(array - array.max(axis=-1, keepdims=True))
     pi: FloatArray = weights / weights.sum(axis=-1, keepdims=True)
     return pi
 
@@ -159,10 +160,12 @@ def kl(old: ArrayLike, new: ArrayLike) -> FloatArray:
     """
     p = check_policy(old, name="old")
     q = check_policy(new, (p.shape[-2], p.shape[-1]), "new")
-    # Summing p (x - log(1 + x)) with x = (q - p)/p instead of p log(p/q) adds terms that are all
-    # at least 0, so that a KL of 1e-12 still has its digits; sum_a p x is 0 for rows that sum to 1.
-    with np.errstate(divide="ignore", invalid="ignore"):
+    # Adding q - p to each term, which sums to 0, makes all of them at least 0. Near q = p the form
+    # in x = (q - p)/p keeps the digits of a KL of 1e-12; far from it, log q keeps a tiny q finite.
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         x = (q - p) / p
-        terms = np.where(p > 0, p * (x - np.log1p(x)), q)
+        near = p * (x - np.log1p(x))
+        far = np.where(p > 0, q - p + p * (np.log(p) - np.log(q)), q)
+    terms = np.where(np.abs(x) < 0.5, near, far)
     total: FloatArray = terms.sum(axis=-1)
     return total
