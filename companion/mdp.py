@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from companion import validation
-from companion.policy import FloatArray, check_policy
+from companion.policy import FloatArray, check_policy, greedy
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,62 +84,73 @@ def evaluate(mdp: TabularMDP, pi: ArrayLike) -> Evaluation:
     Raises:
         ValueError: pi has the wrong shape or is not a policy.
     """
-    policy = check_policy(pi, mdp.shape)
-    v, q, adv = action_values(mdp, policy)
-    return Evaluation(v, q, adv, visitation(mdp, policy))
+    values = action_values(mdp, check_policy(pi, mdp.shape))
+    return Evaluation(values.v, values.q, values.adv, discounted_visits(mdp, values.matrix))
 
 
-def action_values(mdp: TabularMDP, pi: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return v (..., S), q and adv (..., S, A) of a policy: `evaluate` without the visitation."""
-    r_pi = (pi * mdp.r).sum(axis=-1)
-    v: FloatArray = np.linalg.solve(_bellman_matrix(mdp, pi), r_pi[..., None])[..., 0]
-    q: FloatArray = mdp.r + mdp.gamma * np.tensordot(v, mdp.P, axes=([-1], [-1]))
-    return v, q, q - v[..., None]
+class Values(NamedTuple):
+    """v (..., S), q and adv (..., S, A) of a policy, and the matrix that was solved for them."""
+
+    v: FloatArray
+    q: FloatArray
+    adv: FloatArray
+    matrix: FloatArray  # (..., S, S), I - gamma P_pi: its transpose gives the visitation
+
+
+def action_values(mdp: TabularMDP, pi: FloatArray) -> Values:
+    """Evaluate a policy without its visitation, which costs a second solve."""
+    matrix = bellman_matrix(mdp, pi)
+    v: FloatArray = np.linalg.solve(matrix, np.vecdot(pi, mdp.r)[..., None])[..., 0]
+    expected_v = v @ mdp.P.reshape(-1, mdp.shape[0]).T
+    q: FloatArray = mdp.r + mdp.gamma * expected_v.reshape(pi.shape)
+    return Values(v, q, q - v[..., None], matrix)
 
 
 def visitation(mdp: TabularMDP, pi: FloatArray) -> FloatArray:
     """Return rho(s) = sum_t gamma^t Pr(S_t = s | pi), shape (..., S), mass 1/(1 - gamma)."""
-    transposed = np.swapaxes(_bellman_matrix(mdp, pi), -1, -2)
-    mu = np.broadcast_to(mdp.mu[:, None], (*pi.shape[:-1], 1))
-    rho: FloatArray = np.linalg.solve(transposed, mu)[..., 0]
+    return discounted_visits(mdp, bellman_matrix(mdp, pi))
+
+
+def discounted_visits(mdp: TabularMDP, matrix: FloatArray) -> FloatArray:
+    """Return the `visitation` of a policy whose matrix I - gamma P_pi is at hand."""
+    rho: FloatArray = np.linalg.solve(np.swapaxes(matrix, -1, -2), mdp.mu[:, None])[..., 0]
     return rho
 
 
-def _bellman_matrix(mdp: TabularMDP, pi: FloatArray) -> FloatArray:
-    P_pi = (pi[..., None, :] @ mdp.P)[..., 0, :]
+def bellman_matrix(mdp: TabularMDP, pi: FloatArray) -> FloatArray:
+    """Return I - gamma P_pi, shape (..., S, S)."""
+    # State by state, one product serves the whole batch of policies.
+    batch = pi.reshape(-1, *mdp.shape).swapaxes(0, 1)
+    P_pi = (batch @ mdp.P).swapaxes(0, 1).reshape(*pi.shape[:-1], mdp.shape[0])
     matrix: FloatArray = np.eye(mdp.shape[0]) - mdp.gamma * P_pi
     return matrix
 
 
 def expected_return(mdp: TabularMDP, pi: ArrayLike) -> FloatArray:
     """Return J(pi) = sum_s mu(s) v_pi(s), with the leading axes of pi (a 0-d array for one)."""
-    v, _, _ = action_values(mdp, check_policy(pi, mdp.shape))
-    return np.asarray(v @ mdp.mu)
+    return np.asarray(action_values(mdp, check_policy(pi, mdp.shape)).v @ mdp.mu)
 
 
-def optimal_action_values(mdp: TabularMDP, tolerance: float = 1e-14) -> FloatArray:
-    """Find the optimal action values by value iteration.
+def optimal_action_values(mdp: TabularMDP) -> FloatArray:
+    """Find the action values that solve Bellman's optimality equation, by policy iteration.
 
-    q(s,a) <- r(s,a) + gamma sum_s' P(s'|s,a) max_b q(s',b)        (section 9)
+    q(s,a) = r(s,a) + gamma sum_s' P(s'|s,a) max_b q(s',b)        (section 9)
 
     Args:
         mdp: the MDP; the optimal return is mdp.mu @ q.max(axis=1).
-        tolerance: stop when no entry moves by more than this times the largest value.
 
     Returns:
-        (S, A) float64.
+        (S, A) float64; both sides of the equation agree to rounding.
 
-    Raises:
-        ValueError: tolerance is not finite and above 0.
+    Reference: Howard 1960.
     """
-    limit = validation.positive("tolerance", tolerance) * max(1.0, np.abs(mdp.r).max())
-    limit /= 1 - mdp.gamma
     q = mdp.r
     while True:
-        updated: FloatArray = mdp.r + mdp.gamma * mdp.P @ q.max(axis=1)
-        if np.abs(updated - q).max() <= limit:
-            return updated
-        q = updated
+        pi = greedy(q)
+        v, q, _, _ = action_values(mdp, pi)
+        # Actions of equal value differ by rounding, and may take turns as the largest for ever.
+        if (q.max(axis=1) - v).max() <= 1e-14 * np.abs(v).max():
+            return q
 
 
 def random_mdp(

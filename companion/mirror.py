@@ -11,17 +11,17 @@ from numpy.typing import ArrayLike
 from companion import validation
 from companion.mdp import (
     TabularMDP,
+    Values,
     action_values,
+    discounted_visits,
     expected_return,
     optimal_action_values,
     visitation,
 )
-from companion.policy import FloatArray, check_policy, greedy, softmax, uniform
-
-PRINTED_ITERATIONS = (1, 3, 10, 30, 100, 1000)
+from companion.policy import FloatArray, check_policy, greedy, softmax
 
 
-def policy_gradient(mdp: TabularMDP, pi: FloatArray, adv: FloatArray) -> FloatArray:
+def policy_gradient(mdp: TabularMDP, pi: FloatArray, values: Values) -> FloatArray:
     """Compute the exact gradient of J with respect to the logits of a tabular softmax.
 
     dJ / d logits(s,a) = rho_pi(s) pi(a|s) A_pi(s,a)        (section 9)
@@ -29,17 +29,17 @@ def policy_gradient(mdp: TabularMDP, pi: FloatArray, adv: FloatArray) -> FloatAr
     Args:
         mdp: the MDP.
         pi: (..., S, A) policy.
-        adv: (..., S, A) its advantages.
+        values: of that policy, by `action_values`.
 
     Returns:
         (..., S, A) float64.
 
     Reference: Agarwal et al. 2021, section 4.
     """
-    return visitation(mdp, pi)[..., None] * pi * adv
+    return discounted_visits(mdp, values.matrix)[..., None] * pi * values.adv
 
 
-def natural_gradient(mdp: TabularMDP, pi: FloatArray, adv: FloatArray) -> FloatArray:
+def natural_gradient(mdp: TabularMDP, pi: FloatArray, values: Values) -> FloatArray:
     """Compute the natural gradient of J, which for a tabular softmax is the advantage itself.
 
     F^+ dJ / d logits = A_pi / (1 - gamma), up to a constant in each state        (section 9)
@@ -51,7 +51,7 @@ def natural_gradient(mdp: TabularMDP, pi: FloatArray, adv: FloatArray) -> FloatA
 
     Reference: Kakade 2001, section 3; Agarwal et al. 2021, lemma 15.
     """
-    return adv / (1 - mdp.gamma)
+    return values.adv / (1 - mdp.gamma)
 
 
 def fisher(mdp: TabularMDP, pi: ArrayLike) -> FloatArray:
@@ -86,27 +86,32 @@ def mirror_step(pi: ArrayLike, q: ArrayLike, eta: float) -> FloatArray:
     argmax_p { eta <p, q(s,.)> - KL(p || pi(.|s)) } = pi exp(eta q) / Z        (exercise 20.7)
 
     Args:
-        pi: (S, A) policy.
-        q: (S, A) action values.
+        pi: (..., S, A) policy.
+        q: (..., S, A) action values.
         eta: step size; the natural gradient takes the same step with eta (1 - gamma).
 
     Returns:
-        (S, A) policy.
+        (..., S, A) policy.
 
     Raises:
-        ValueError: eta not finite and above 0, q not finite, pi not a policy.
+        ValueError: eta not finite and above 0, q not finite or of another shape, pi not a policy.
 
     Reference: Xiao 2022, section 4; Lan 2023, section 2.
     """
     step = validation.positive("eta", eta)
     policy = check_policy(pi)
-    exponent = step * validation.finite_array("q", q)
-    weights = policy * np.exp(exponent - exponent.max(axis=-1, keepdims=True))
+    values = validation.finite_array("q", q)
+    if values.shape[-2:] != policy.shape[-2:]:
+        raise ValueError(f"q must have pi's shape {policy.shape}; got {values.shape}")
+    # Logarithms keep an action that is all but ruled out and yet far better than the others.
+    with np.errstate(divide="ignore"):
+        logits = np.log(policy) + step * values
+    weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
     new: FloatArray = weights / weights.sum(axis=-1, keepdims=True)
     return new
 
 
-Direction = Callable[[TabularMDP, FloatArray, FloatArray], FloatArray]
+Direction = Callable[[TabularMDP, FloatArray, Values], FloatArray]
 
 
 class Run(NamedTuple):
@@ -132,7 +137,7 @@ def run(
         mdp: the MDP.
         direction: `policy_gradient` or `natural_gradient`.
         start: (..., S, A) logits; leading axes run side by side.
-        eta: step size, one for all or one for each leading entry of start.
+        eta: step sizes, of a shape that broadcasts with the leading axes of start.
         iterations: number of updates.
         growth: factor by which eta grows after each update; 1 keeps it constant.
 
@@ -141,23 +146,19 @@ def run(
 
     Raises:
         ValueError: start not finite or of the wrong shape; eta or growth not finite and above 0;
-            iterations below 1.
+            an eta for each of other runs than start has; iterations below 1.
     """
-    logits = _check_logits(mdp, start)
-    step = validation.finite_array("eta", eta)[..., None, None]
-    if (step <= 0).any():
-        raise ValueError(f"eta must be above 0; got {eta!r}")
+    logits, step = _side_by_side(_check_logits(mdp, start), validation.finite_array("eta", eta))
     factor = validation.positive("growth", growth)
     count = validation.whole("iterations", iterations, 1)
-    best = optimal_return(mdp)
-    gap = np.empty((count + 1, *logits.shape[:-2]))
+    v = np.empty((count + 1, *logits.shape[:-1]))
     for k in range(count + 1):
         pi = softmax(logits)
-        v, _, adv = action_values(mdp, pi)
-        gap[k] = best - v @ mdp.mu
+        values = action_values(mdp, pi)
+        v[k] = values.v
         if k < count:
-            logits = logits + step * factor**k * direction(mdp, pi, adv)
-    return Run(gap, logits)
+            logits = logits + step * factor**k * direction(mdp, pi, values)
+    return Run(optimal_return(mdp) - v @ mdp.mu, logits)
 
 
 def policy_iteration(mdp: TabularMDP, start: ArrayLike, iterations: int) -> FloatArray:
@@ -182,9 +183,13 @@ def policy_iteration(mdp: TabularMDP, start: ArrayLike, iterations: int) -> Floa
     best = optimal_return(mdp)
     gap = np.empty((count + 1, *pi.shape[:-2]))
     for k in range(count + 1):
-        v, q, _ = action_values(mdp, pi)
-        gap[k] = best - v @ mdp.mu
-        pi = greedy(q)
+        values = action_values(mdp, pi)
+        gap[k] = best - values.v @ mdp.mu
+        improved = greedy(values.q)
+        if np.array_equal(improved, pi):  # a fixed point: every later gap is this one
+            gap[k:] = gap[k]
+            break
+        pi = improved
     return gap
 
 
@@ -193,62 +198,17 @@ def optimal_return(mdp: TabularMDP) -> float:
     return float(expected_return(mdp, greedy(optimal_action_values(mdp))))
 
 
-def poor_start(mdp: TabularMDP, logit: float = 8.0) -> FloatArray:
-    """Return logits that put almost everything on each state's worst action.
-
-    Worst means the smallest action value under the uniform policy. With the chapter's 8.0 and four
-    actions that action has probability 0.999.
-
-    Args:
-        mdp: the MDP.
-        logit: of the worst action; all others are 0.
-
-    Returns:
-        (S, A) float64.
-
-    Raises:
-        ValueError: logit is not finite and at least 0.
-    """
-    _, q, _ = action_values(mdp, uniform(*mdp.shape))
-    return validation.non_negative("logit", logit) * greedy(-q)
-
-
-def comparison(
-    mdp: TabularMDP,
-    gradient_etas: tuple[float, ...] = (1.0, 10.0),
-    natural_etas: tuple[float, ...] = (0.1, 1.0),
-    iterations: int = 1000,
-) -> dict[tuple[str, str], FloatArray]:
-    """Run every method of the chapter's table from the uniform and from the poor start.
-
-    Args:
-        mdp: the MDP; `random_mdp(rng=np.random.default_rng(0))` is the printed one.
-        gradient_etas, natural_etas: step sizes of the two gradient methods.
-        iterations: updates of each run.
-
-    Returns:
-        {(method, start): gap (iterations + 1,)} in the order of the table.
-
-    Raises:
-        ValueError: a step size not finite and above 0, iterations below 1.
-    """
-    starts = {"uniform": np.zeros(mdp.shape), "poor": poor_start(mdp)}
-    logits = np.stack(list(starts.values()))
-    gaps: dict[tuple[str, str], FloatArray] = {}
-    methods: list[tuple[str, Direction, tuple[float, ...]]] = [
-        ("policy gradient", policy_gradient, gradient_etas),
-        ("natural PG", natural_gradient, natural_etas),
-    ]
-    for name, direction, etas in methods:
-        batch = np.repeat(logits[:, None], len(etas), axis=1)
-        result = run(mdp, direction, batch, np.array(etas), iterations).gap
-        for i, start in enumerate(starts):
-            for j, eta in enumerate(etas):
-                gaps[f"{name}, eta {eta:g}", start] = result[:, i, j]
-    result = policy_iteration(mdp, logits, iterations)
-    for i, start in enumerate(starts):
-        gaps["policy iteration", start] = result[:, i]
-    return {key: gaps[key] for start in starts for key in gaps if key[1] == start}
+def _side_by_side(logits: FloatArray, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
+    if (eta <= 0).any():
+        raise ValueError(f"eta must be above 0; got {eta}")
+    try:
+        leading = np.broadcast_shapes(logits.shape[:-2], eta.shape)
+    except ValueError:
+        raise ValueError(
+            f"eta must broadcast with the leading axes {logits.shape[:-2]} of start; got shape"
+            f" {eta.shape}"
+        ) from None
+    return np.broadcast_to(logits, leading + logits.shape[-2:]), eta[..., None, None]
 
 
 def _check_logits(mdp: TabularMDP, start: ArrayLike) -> FloatArray:
