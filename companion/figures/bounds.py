@@ -1,0 +1,269 @@
+"""Section 03: two lower bounds on the gain along a line of policies, and how loose they are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from companion.drawing import Choice, Drawing, LiveFigure, Slider
+from companion.figures.lemma import LINE, line
+from companion.figures.style import BLUE, GREEN, INK, ORANGE, PURPLE, SHADE, SKY, panels
+from companion.improvement import (
+    LargestSteps,
+    cpi_best_alpha,
+    cpi_bound,
+    cpi_terms,
+    kl_bound,
+    largest_steps,
+    performance_difference,
+    surrogate_gain,
+)
+from companion.mdp import TabularMDP, evaluate, visitation
+from companion.policy import FloatArray, greedy, mixture
+
+EXAMPLES = ("random", "chain", "trap", "one-way street")
+LOG_LINE = np.geomspace(1e-5, 1, 161)
+
+
+def one_way_street(gamma: float = 0.9) -> TabularMDP:
+    """Build the MDP in which the bound of conservative policy iteration is attained.
+
+    State 0 is the street, state 1 the dead end that nobody leaves. Action 0 pays nothing and stays.
+    Action 1 pays 1 in the street and leads into the dead end, where it pays -1. For a policy that
+    always stays its advantages are 1 and -1: after one turn every step is as bad as can be.
+
+    Raises:
+        ValueError: gamma outside [0, 1).
+    """
+    P = np.zeros((2, 2, 2))
+    P[0, 0, 0] = P[0, 1, 1] = 1
+    P[1, :, 1] = 1
+    return TabularMDP(P, np.array([[0.0, 1.0], [0.0, -1.0]]), gamma, np.array([1.0, 0.0]))
+
+
+@cache
+def line_to_target(example: str, gamma: float) -> tuple[TabularMDP, FloatArray, FloatArray]:
+    """Return an MDP with this discount, the policy that is improved, and its target.
+
+    The target is the greedy policy in the random MDP and in the chain, the bold one in the trap,
+    and the one that always takes action 1 in the one-way street.
+
+    Raises:
+        ValueError: example is none of `EXAMPLES`, or gamma lies outside [0, 1).
+    """
+    if example == "one-way street":
+        stay = np.array([[1.0, 0.0], [1.0, 0.0]])
+        return one_way_street(gamma), stay, 1 - stay
+    if example not in EXAMPLES:
+        raise ValueError(f"example must be one of {EXAMPLES}; got {example!r}")
+    mdp, start, target = line(example)
+    mdp = replace(mdp, gamma=gamma)
+    return mdp, start, target if example == "trap" else greedy(evaluate(mdp, start).q)
+
+
+@cache
+def _steps(example: str, gamma: float) -> LargestSteps:
+    return largest_steps(*line_to_target(example, gamma))
+
+
+STYLES: dict[str, dict[str, Any]] = {
+    "return J": {"color": BLUE, "linestyle": "-"},
+    "surrogate L": {"color": ORANGE, "linestyle": "--"},
+    "CPI bound": {"color": GREEN, "linestyle": "-."},
+    "KL bound": {"color": PURPLE, "linestyle": ":", "linewidth": 2.2},
+}
+MARKER_LINE: dict[str, Any] = {"color": INK, "linewidth": 0.8, "linestyle": (0, (1, 3))}
+
+
+def _gains(example: str, gamma: float, alpha: FloatArray) -> dict[str, FloatArray]:
+    """Return the true gain, the promised one and both bounds at every alpha."""
+    mdp, start, target = line_to_target(example, gamma)
+    policies = mixture(start, target, alpha)
+    gains = (
+        performance_difference(mdp, start, policies).gain,
+        surrogate_gain(mdp, start, policies),
+        cpi_bound(mdp, start, target, alpha),
+        kl_bound(mdp, start, policies),
+    )
+    return dict(zip(STYLES, gains, strict=True))
+
+
+@cache
+def _curves(example: str, gamma: float) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+    linear, log = (_gains(example, gamma, alpha) for alpha in (LINE, LOG_LINE))
+    # At alpha = 1 the KL bound is -inf, which cannot be plotted.
+    for curves in (linear, log):
+        curves["KL bound"][np.isinf(curves["KL bound"])] = np.nan
+    return linear, log
+
+
+def _draw_gains(ax: Any, curves: dict[str, FloatArray]) -> None:
+    for name, gain in curves.items():
+        ax.plot(LINE, gain, label=name, **STYLES[name])
+    exact = np.array([curves["return J"], curves["surrogate L"]])
+    low, high = exact.min(), exact.max()
+    ax.set_ylim(low - 0.35 * (high - low), high + 0.08 * (high - low))
+    ax.axhline(0, color=INK, linewidth=0.6)
+    ax.set(xlabel="weight \u03b1 of the target", ylabel="gain over J(\u03c0) (reward units)")
+
+
+def _draw_shares(ax: Any, curves: dict[str, FloatArray], steps: LargestSteps, best: float) -> None:
+    for name, gain in curves.items():
+        ax.semilogx(LOG_LINE, gain / curves["surrogate L"], label=name, **STYLES[name])
+    for step, color in ((steps.cpi, GREEN), (steps.kl, PURPLE), (steps.safe, BLUE)):
+        if LOG_LINE[0] <= step < 1:
+            ax.plot(step, 0, "o", color=color, markersize=5)
+    # Half the promise is subtracted at the maximum of a parabola through 0.
+    ax.plot(best, 0.5, "D", color=GREEN, markersize=5)
+    ax.axhspan(-1, 0, color=SHADE, zorder=0)
+    ax.text(1.3e-5, -0.9, "nothing is certified", fontsize=8, color=INK)
+    ax.set_ylim(-1, 1.9)
+    ax.set(xlabel="weight \u03b1 (log)", ylabel="share of the promised gain")
+    ax.legend(frameon=False, fontsize=8, loc="upper left", ncols=2)
+
+
+def draw_bounds(alpha: float, gamma: float, example: str) -> Drawing:
+    """Draw the true gain, the surrogate's and both bounds, in reward units and as a share of L.
+
+    Args:
+        alpha: weight of the target, in [0, 1]; the marker.
+        gamma: discount in [0, 1).
+        example: one of `EXAMPLES`.
+    """
+    steps = _steps(example, gamma)
+    best = cpi_best_alpha(*line_to_target(example, gamma))
+    linear, log = _curves(example, gamma)
+    figure, (left, right) = panels(2)
+    _draw_gains(left, linear)
+    _draw_shares(right, log, steps, best)
+    for ax in (left, right):
+        ax.axvline(alpha, **MARKER_LINE)
+    gained, promised, cpi, kl = map(float, _gains(example, gamma, np.array(alpha)).values())
+    numbers = {
+        "gain promised, L - J(old)": promised,
+        "true gain, J(new) - J(old)": gained,
+        "CPI bound on it": cpi,
+        "KL bound on it": kl,
+        "alpha: best by the CPI bound": best,
+        "alpha: largest certified, CPI": steps.cpi,
+        "alpha: largest certified, KL": steps.kl,
+        "alpha: largest truly safe": steps.safe,
+    }
+    alt = (
+        f"Left: gain against the weight of the target, {example} MDP, gamma {gamma:.3g}. Right: the"
+        " same as a share of the gain that the surrogate promises, the weight on a log scale. The"
+        f" CPI bound falls through 0 at {steps.cpi:.2g}, the KL bound at {steps.kl:.2g}; the true"
+        f" gain stays at least 0 up to {steps.safe:.2g}. At weight {alpha:.2g}, {promised:.3g} is"
+        f" promised and {gained:.3g} gained; the bounds are {cpi:.3g} and {kl:.3g}."
+    )
+    return Drawing(figure, numbers, alt)
+
+
+BOUNDS = LiveFigure(
+    draw_bounds,
+    {
+        "alpha": Slider("\u03b1", "weight of the target", 0.1, 1e-5, 1.0, 0.25, log=True),
+        "gamma": Slider("\u03b3", "discount", 0.9, 0.6, 0.99, 0.03),
+        "example": Choice("MDP", "example", "random", EXAMPLES),
+    },
+)
+
+
+def upper_bounds(mdp: TabularMDP, old: FloatArray, target: FloatArray, alpha: float) -> FloatArray:
+    """Return the error of the surrogate and the upper bounds on it that the proofs pass.
+
+    |L - J| <= alpha e |rho_alpha - rho|_1 <= 2 alpha^2 gamma e / ((1-gamma)(1-gamma(1-alpha)))
+            <= 2 alpha^2 gamma e / (1-gamma)^2,  and the penalty of the KL bound     (section 3)
+
+    Args:
+        mdp: the MDP.
+        old, target: (S, A) policies.
+        alpha: weight of the target, in (0, 1].
+
+    Returns:
+        (5,) float64 in this order; the last is inf where the mixture rules out an action of old.
+    """
+    mixed = mixture(old, target, alpha)
+    adv = evaluate(mdp, old).adv
+    shift = visitation(mdp, mixed) - visitation(mdp, old)
+    per_state = alpha * ((target - old) * adv).sum(axis=-1)
+    cpi = alpha**2 * cpi_terms(mdp, old, target).penalty
+    tight = cpi * (1 - mdp.gamma) / (1 - mdp.gamma * (1 - alpha))
+    kl = float(surrogate_gain(mdp, old, mixed) - kl_bound(mdp, old, mixed))
+    return np.array(
+        [abs(shift @ per_state), np.abs(per_state).max() * np.abs(shift).sum(), tight, cpi, kl]
+    )
+
+
+# Effective horizons 1/(1 - gamma) from 2 to 1,000 steps.
+HORIZONS = np.geomspace(2, 1000, 10)
+PASSAGES = {
+    "worst sign in every state": SKY,
+    "walkers never meet again": ORANGE,
+    "CPI bound": GREEN,
+    "KL bound": PURPLE,
+}
+
+
+def _draw_steps(ax: Any, cpi: FloatArray, kl: FloatArray, safe: FloatArray) -> None:
+    ax.loglog(HORIZONS, safe, color=BLUE, marker="v", markersize=4, label="truly safe")
+    for name, step, marker in (("CPI", cpi, "o"), ("KL", kl, "s")):
+        if (step > 0).all():
+            look = {"marker": marker, "markersize": 4, **STYLES[f"{name} bound"]}
+            ax.loglog(HORIZONS, step, label=f"certified, {name}", **look)
+    ceiling = 1 / (2 * (HORIZONS - 1))
+    ax.loglog(HORIZONS, ceiling, color=INK, linewidth=0.8, label="ceiling of CPI")
+    ax.set(xlabel="horizon 1/(1\u2212\u03b3) (steps, log)", ylabel="largest weight \u03b1 (log)")
+    ax.legend(frameon=False, fontsize=8)
+
+
+def _draw_costs(ax: Any, costs: FloatArray) -> None:
+    for (name, color), cost, marker in zip(PASSAGES.items(), costs, "^Dos", strict=True):
+        ax.loglog(HORIZONS, cost, color=color, marker=marker, markersize=4, label=name)
+    ax.set(
+        xlabel="horizon 1/(1\u2212\u03b3) (steps, log)", ylabel="bound / surrogate's error (log)"
+    )
+    ax.legend(frameon=False, fontsize=8)
+
+
+def draw_looseness(alpha: float, example: str) -> Drawing:
+    """Draw certified and safe steps against the horizon, and what each step of the proofs costs.
+
+    Args:
+        alpha: weight of the target at which the proofs are followed, in (0, 1).
+        example: one of `EXAMPLES`.
+    """
+    discounts = [1 - 1 / float(horizon) for horizon in HORIZONS]
+    cpi, kl, safe = np.array([_steps(example, gamma) for gamma in discounts]).T
+    proofs = np.array([upper_bounds(*line_to_target(example, g), alpha) for g in discounts]).T
+    costs = proofs[1:] / proofs[0]
+    figure, (left, right) = panels(2)
+    _draw_steps(left, cpi, kl, safe)
+    _draw_costs(right, costs)
+    numbers = {
+        f"certified / safe, {name}, horizon {HORIZONS[i]:,.0f}": step[i] / safe[i]
+        for name, step in (("CPI", cpi), ("KL", kl))
+        for i in (0, -1)
+    }
+    for name, cost in zip(PASSAGES, costs, strict=True):
+        numbers[f"{name} / error, horizon 1,000"] = cost[-1]
+    alt = (
+        f"Against the horizon, 2 to 1,000 steps, {example} MDP, both axes on a log scale. Left: at"
+        f" 1,000 steps weight {safe[-1]:.2g} is safe, {cpi[-1]:.2g} is certified by the CPI bound"
+        f" and {kl[-1]:.2g} by the KL bound. Right, at weight {alpha:.2g}: from 2 to 1,000 steps"
+        f" the CPI bound's penalty goes from {costs[2, 0]:.2g} to {costs[2, -1]:.2g} times"
+        f" the surrogate's error and the KL bound's from {costs[3, 0]:.2g} to {costs[3, -1]:.2g}."
+    )
+    return Drawing(figure, numbers, alt)
+
+
+LOOSENESS = LiveFigure(
+    draw_looseness,
+    {
+        "alpha": Slider("\u03b1", "weight of the target", 0.01, 1e-4, 0.1, 0.25, log=True),
+        "example": Choice("MDP", "example", "random", EXAMPLES),
+    },
+)
