@@ -10,6 +10,7 @@ import pytest
 from hypothesis import settings
 from nbval.plugin import IPyNbCell
 
+collect_ignore_glob = ["tests/bench*.py"]  # scripts, not modules to search for examples
 ON_CI = os.environ.get("CI") == "true"
 FRESH = "COMPANION_TEST_HOME"
 # nbval gives a finished cell 5 seconds to hand over its output; a busy machine needs more.
