@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import html
-import io
 import json
 import math
 import numbers
@@ -19,9 +18,8 @@ from IPython.display import display
 
 from companion.drawing import Choice, Drawing, LiveFigure, Slider
 from companion.interval import Estimate
+from companion.render import WIDTH, Renderer
 
-PICTURE_WIDTH = 680  # CSS pixels, the width of a text column
-PIXEL_DENSITY = 2  # picture pixels per CSS pixel, sharp on a high-density screen
 NEGLIGIBLE = 1e-12  # the rounding floor; the chapter prints gaps below it in the same way
 
 
@@ -142,7 +140,7 @@ def matching(ours: Sequence[str], printed: Sequence[str]) -> str:
 
 def picture(drawing: Drawing) -> None:
     """Display a drawing as a picture with its numbers, for a page without a kernel too."""
-    display(_static(drawing), metadata=_METADATA, raw=True)  # type: ignore[no-untyped-call]
+    display(_static(drawing), metadata=_METADATA, raw=True)
 
 
 def live(figure: LiveFigure) -> None:
@@ -152,7 +150,7 @@ def live(figure: LiveFigure) -> None:
     """
     view = Panel(figure).box._repr_mimebundle_()
     fallback = _static(figure.draw(**figure.defaults()))
-    display(view | fallback, metadata=_METADATA, raw=True)  # type: ignore[no-untyped-call]
+    display(view | fallback, metadata=_METADATA, raw=True)
 
 
 class Panel:
@@ -160,8 +158,9 @@ class Panel:
 
     def __init__(self, figure: LiveFigure) -> None:
         self.figure = figure
+        self.renderer = Renderer()
         self.controls = {name: _widget(c) for name, c in figure.controls.items()}
-        self.image = widgets.Image(format="png", layout={"max_width": f"{PICTURE_WIDTH}px"})
+        self.image = widgets.Image(format="png", layout={"max_width": f"{WIDTH}px"})
         self.text = widgets.HTML()
         reset = widgets.Button(description="Reset", tooltip="Back to the first setting")
         reset.on_click(lambda _: self.reset())
@@ -182,7 +181,7 @@ class Panel:
             self.image.layout.visibility = "hidden"
             self.text.value = f"<pre>{html.escape(f'{type(error).__name__}: {error}')}</pre>"
             return
-        self.image.value = _png(drawing)
+        self.image.value = self.renderer.png(drawing.figure)
         self.image.layout.visibility = "visible"
         self.image.tooltip = drawing.alt
         self.text.value = f"<pre>{html.escape(_aligned(drawing.numbers))}</pre>"
@@ -217,19 +216,13 @@ def _aligned(numbers: Mapping[str, float | str]) -> str:
     return "\n".join(f"{name:<{width}}  {number(value)}" for name, value in numbers.items())
 
 
-def _png(drawing: Drawing) -> bytes:
-    buffer = io.BytesIO()
-    dpi = PIXEL_DENSITY * PICTURE_WIDTH / drawing.figure.get_figwidth()
-    drawing.figure.savefig(buffer, format="png", dpi=dpi, metadata={"Software": None})
-    return buffer.getvalue()
-
-
 def _static(drawing: Drawing) -> dict[str, Any]:
     text = textwrap.fill(drawing.alt, width=96)
+    png = Renderer().png(drawing.figure, compression=9)
     return {
-        "image/png": base64.b64encode(_png(drawing)).decode("ascii"),
+        "image/png": base64.b64encode(png).decode("ascii"),
         "text/plain": "\n".join(filter(None, [text, _aligned(drawing.numbers)])),
     }
 
 
-_METADATA = {"image/png": {"width": PICTURE_WIDTH}}
+_METADATA = {"image/png": {"width": WIDTH}}
