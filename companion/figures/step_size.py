@@ -30,8 +30,7 @@ def draw_sigmoid(theta: float, step: float) -> Drawing:
             [offset, 1 + offset], pi, 0.38, color=color, hatch=hatch, edgecolor="white", label=label
         )
         left.bar_label(bars, [f"{x:.4g}" if x > 0.01 else f"{x:.1g}" for x in pi], fontsize=7)
-    left.set(xticks=[0, 1], xticklabels=["action 0", "action 1"], ylim=(0, 1.1))
-    left.set_ylabel("probability")
+    left.set(xticks=[0, 1], ylim=(0, 1.1), xlabel="action", ylabel="probability")
     left.legend(frameon=False, fontsize=8, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
     line = np.linspace(-12, 12, 241)
     right.plot(line, expit(line), color=INK, linewidth=1)
@@ -39,7 +38,7 @@ def draw_sigmoid(theta: float, step: float) -> Drawing:
     right.plot(tangent, old[1] + slope * (tangent - theta), "--", color=ORANGE, label="slope")
     right.plot(theta, old[1], "o", color=SKY, markersize=8, label="before")
     right.plot(theta + step, new[1], "s", color=BLUE, markersize=6, label="after")
-    right.set(xlabel="parameter theta (logit difference)", ylabel="pi(a = 1)", ylim=(-0.08, 1.08))
+    right.set(xlabel="parameter \u03b8 (logit difference)", ylabel="pi(a = 1)", ylim=(-0.08, 1.08))
     right.legend(frameon=False, fontsize=8, loc="upper left")
     numbers = {
         "pi(a = 1) before": float(old[1]),
