@@ -6,11 +6,14 @@ import json
 from importlib import resources
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from companion import trpo_example
-from companion.trust_region import trpo_step
+from companion.conjugate_gradient import cg_error_bound, conjugate_gradient
+from companion.fisher import fisher_matrix, fisher_vector_product
+from companion.trust_region import surrogate, trpo_step
 
 
 @pytest.fixture(scope="module")
@@ -68,8 +71,23 @@ def test_global_random_state_is_restored() -> None:
     assert torch.equal(torch.rand(3), expected)
 
 
-def test_energy_error_stays_under_the_bound_and_needs_damping() -> None:
-    """TRPO-3 and TRPO-4: the same ten products leave a large error without damping."""
-    damped, undamped = trpo_example.run(), trpo_example.run(damping=0.0)
-    assert damped.energy_error[-1] < 1e-3 < undamped.energy_error[-1]
+def test_error_stays_under_the_bound_and_is_large_without_damping(
+    example: trpo_example.Example,
+) -> None:
+    """TRPO-3 and TRPO-4: the same ten products, with and without damping."""
+    condition_number = example.eigenvalues[-1] / example.eigenvalues[0]
+    steps = np.arange(1, len(example.energy_error) + 1)
+    assert (example.energy_error <= cg_error_bound(condition_number, steps)).all()
+    undamped = trpo_example.run(damping=0.0)
+    assert example.energy_error[-1] < 1e-3 < 0.5 < undamped.energy_error[-1]
     assert undamped.eigenvalues[0] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_undamped_errors_are_from_the_shortest_solution() -> None:
+    policy, obs, actions, adv = trpo_example.problem()
+    g, _ = surrogate(policy, obs, actions, adv)
+    x = conjugate_gradient(fisher_vector_product(policy, obs), g).double()
+    F = fisher_matrix(policy, obs).double()
+    exact = torch.linalg.pinv(F, rtol=1e-7, hermitian=True) @ g.double()
+    error = float((x - exact).norm() / exact.norm())
+    assert trpo_example.run(damping=0.0).relative_error[-1] == pytest.approx(error, rel=1e-6)

@@ -45,7 +45,7 @@ def test_natural_step_has_quadratic_kl_delta_and_the_predicted_gain(
     rng = np.random.default_rng(seed)
     root, g = rng.normal(size=(9, 6)), rng.normal(size=6)
     F: Array = root.T @ root
-    d: Array = np.linalg.solve(F, g)
+    d = np.asarray(np.linalg.solve(F, g), dtype=np.float64)
     step = natural_step(d, float(d @ F @ d), delta)
     assert step @ F @ step / 2.0 == pytest.approx(delta, rel=1e-9)
     assert g @ step == pytest.approx(math.sqrt(2.0 * delta * (g @ d)), rel=1e-9)
@@ -58,8 +58,8 @@ def test_any_other_direction_of_the_same_quadratic_kl_gains_less(seed: int, size
     rng = np.random.default_rng(seed)
     root, g = rng.normal(size=(9, 6)), rng.normal(size=6)
     F: Array = root.T @ root
-    d: Array = np.linalg.solve(F, g)
-    other: Array = d + size * np.linalg.norm(d) * rng.normal(size=6)
+    d = np.asarray(np.linalg.solve(F, g), dtype=np.float64)
+    other = d + size * np.linalg.norm(d) * rng.normal(size=6)
     best = g @ natural_step(d, float(d @ F @ d), 0.01)
     gain = g @ natural_step(other, float(other @ F @ other), 0.01)
     cosine = (other @ F @ d) / math.sqrt((other @ F @ other) * (d @ F @ d))
@@ -100,6 +100,14 @@ def test_surrogate_evaluates_steps_without_taking_them(seed: int, kind: str, siz
     after.load_state_dict(moved(after, step), strict=False)
     assert measured == pytest.approx(_gain_and_kl(policy, after, *data), rel=1e-9, abs=1e-12)
     assert evaluate(torch.zeros_like(step)) == (0.0, 0.0)
+
+
+def test_surrogate_stays_at_the_parameters_that_collected_the_batch() -> None:
+    policy, *data = batch("tanh network")
+    g, evaluate = surrogate(policy, *data)
+    before = evaluate(g)
+    assert trpo_step(policy, *data).search.accepted
+    assert evaluate(g) == before
 
 
 def test_kl_of_a_short_undamped_step_is_delta() -> None:
