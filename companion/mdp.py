@@ -101,9 +101,15 @@ def action_values(mdp: TabularMDP, pi: FloatArray) -> Values:
     """Evaluate a policy without its visitation, which costs a second solve."""
     matrix = bellman_matrix(mdp, pi)
     v: FloatArray = np.linalg.solve(matrix, np.vecdot(pi, mdp.r)[..., None])[..., 0]
-    expected_v = v @ mdp.P.reshape(-1, mdp.shape[0]).T
-    q: FloatArray = mdp.r + mdp.gamma * expected_v.reshape(pi.shape)
+    q = backup(mdp, v)
     return Values(v, q, q - v[..., None], matrix)
+
+
+def backup(mdp: TabularMDP, v: FloatArray) -> FloatArray:
+    """Return q = r + gamma P v, shape (..., S, A), of values v (..., S)."""
+    expected_v = (v @ mdp.P.reshape(-1, mdp.shape[0]).T).reshape(*v.shape[:-1], *mdp.shape)
+    q: FloatArray = mdp.r + mdp.gamma * expected_v
+    return q
 
 
 def visitation(mdp: TabularMDP, pi: FloatArray) -> FloatArray:

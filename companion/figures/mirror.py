@@ -1,0 +1,238 @@
+"""Section 07: one mirror step, the gap to the optimum, and the regularized linear rate."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from companion.drawing import Choice, Drawing, LiveFigure, Slider
+from companion.figures.style import BLUE, GREEN, INK, ORANGE, SKY, panels
+from companion.mdp import TabularMDP, action_values, evaluate, optimal_action_values, random_mdp
+from companion.mirror import fisher, mirror_step, policy_gradient
+from companion.mirror_example import comparison, poor_start
+from companion.policy import FloatArray, greedy, kl, softmax
+from companion.regularized import SoftOptimum, regularized_run, soft_optimum
+
+ETA = "\u03b7"
+TAU = "\u03c4"
+
+OLD = np.array([[0.6, 0.25, 0.1, 0.05]])
+Q = np.array([[1.0, 1.4, 1.2, 2.0]])
+ETAS = np.geomspace(0.01, 100, 121)
+
+
+def draw_step(eta: float) -> Drawing:
+    """Draw one mirror step in one state: the probabilities, and gain and divergence against eta.
+
+    Args:
+        eta: step size, above 0.
+    """
+    new = mirror_step(OLD, Q, eta)
+    figure, (left, right) = panels(2)
+    place = np.arange(OLD.size)
+    bars = {"old policy": (OLD, SKY, ""), "mirror step": (new, BLUE, "//")}
+    bars["greedy"] = (greedy(Q), GREEN, "..")
+    for i, (name, (pi, color, hatch)) in enumerate(bars.items()):
+        left.bar(place + 0.27 * (i - 1), pi[0], 0.25, color=color, hatch=hatch, label=name)
+    names = [f"a{a}\nq = {Q[0, a]:g}" for a in place]
+    left.set_xticks(place, names)
+    left.set(xlabel="action", ylabel="probability", ylim=(0, 1.05))
+    left.legend(frameon=False, fontsize=8, loc="upper left")
+    steps = np.concatenate([mirror_step(OLD, Q, x) for x in ETAS])
+    gain, divergence = float(((new - OLD) * Q).sum()), kl(new, OLD).item()
+    right.semilogx(ETAS, ((steps - OLD) * Q).sum(axis=1), color=BLUE, label="gain in mean q")
+    right.semilogx(ETAS, kl(steps[:, None], OLD)[:, 0], "--", color=ORANGE, label="KL(new, old)")
+    right.plot([eta, eta], [gain, divergence], "o", color=INK, markersize=4)
+    right.set(xlabel=f"step {ETA} (log)", ylabel="reward units; nats")
+    right.legend(frameon=False, fontsize=8, loc="upper left")
+    numbers = {
+        "largest |new - old|": float(np.abs(new - OLD).max()),
+        "largest |new - greedy|": float(np.abs(new - greedy(Q)).max()),
+        "gain in mean q": gain,
+        "KL(new, old), nats": divergence,
+        "eta gain - KL, never negative": eta * gain - divergence,
+    }
+    alt = (
+        f"Left: probabilities of four actions before and after a mirror step of {eta:.3g}, and of"
+        f" the greedy policy; the best action goes from 0.05 to {new[0, 3]:.3g}. Right: the gain in"
+        f" mean action value, here {gain:.3g}, and the divergence, here {divergence:.3g} nats, rise"
+        " from 0 with the step and level off at those of the greedy policy."
+    )
+    return Drawing(figure, numbers, alt)
+
+
+STEP = LiveFigure(draw_step, {"eta": Slider(ETA, "mirror step", 1.0, 0.01, 100.0, 0.125, log=True)})
+
+
+ITERATIONS = 1000
+SHOWN = np.unique(np.geomspace(1, ITERATIONS, 90).round().astype(int))
+FLOOR = 1e-12  # gaps below it are rounding; the printed table stops there too
+LOOKS: dict[str, dict[str, Any]] = {
+    "policy gradient": {"color": ORANGE, "linestyle": "--"},
+    "natural PG": {"color": BLUE},
+    "policy iteration": {"color": GREEN, "marker": "o", "markersize": 3, "markevery": 4},
+}
+
+
+@cache
+def example() -> TabularMDP:
+    """Return the chapter's random MDP."""
+    return random_mdp(rng=np.random.default_rng(0))
+
+
+def start_logits(start: str) -> FloatArray:
+    """Return the logits of the chapter's uniform or poor start."""
+    return np.zeros(example().shape) if start == "uniform" else poor_start(example())
+
+
+@cache
+def bound_terms(start: str) -> tuple[float, float]:
+    """Return the two sums of the bound on the natural gradient's gap, from a start.
+
+    gap_k <= (D / eta_mirror + V) / (k + 1), D = sum_s rho* KL(pi* || pi_0), V = sum_s rho* (v* - v)
+    """
+    mdp, pi = example(), softmax(start_logits(start))
+    best = greedy(optimal_action_values(mdp))
+    v, _, _, rho = evaluate(mdp, best)
+    return float(rho @ kl(best, pi)), float(rho @ (v - evaluate(mdp, pi).v))
+
+
+@cache
+def natural_directions(start: str) -> FloatArray:
+    """Return F^+ times the gradient at a start, solved with the dense Fisher matrix."""
+    mdp, pi = example(), softmax(start_logits(start))
+    gradient = policy_gradient(mdp, pi, action_values(mdp, pi))
+    solved: FloatArray = np.linalg.lstsq(fisher(mdp, pi), gradient.ravel())[0]
+    return solved.reshape(mdp.shape)
+
+
+def gap_as_printed(gap: float) -> str:
+    """Write a gap as the chapter's table does."""
+    return f"{gap:.1e}" if gap > FLOOR else "< 1e-12"
+
+
+def step_residual(start: str, eta: float) -> float:
+    """Return the largest difference in probability of the first natural and mirror step."""
+    mdp, logits = example(), start_logits(start)
+    natural = softmax(logits + eta * natural_directions(start))
+    pi = softmax(logits)
+    mirror = mirror_step(pi, evaluate(mdp, pi).q, eta / (1 - mdp.gamma))
+    return float(np.abs(natural - mirror).max())
+
+
+def draw_gaps(eta: float, steps: str) -> Drawing:
+    """Draw the gap to the optimum against the number of updates, from both starts.
+
+    Args:
+        eta: step size of both gradients, above 0.
+        steps: "constant", or "growing" by the factor 1/gamma after each update.
+    """
+    mdp = example()
+    growth = 1.0 if steps == "constant" else 1 / mdp.gamma
+    gaps = comparison(mdp, (eta,), (eta,), ITERATIONS, growth)
+    figure, axes = panels(2, sharey=True)
+    numbers: dict[str, float | str] = {}
+    for ax, start in zip(axes, ("uniform", "poor"), strict=True):
+        for name, look in LOOKS.items():
+            gap = next(g for (run, s), g in gaps.items() if run.startswith(name) and s == start)
+            ax.loglog(SHOWN, np.maximum(gap[SHOWN], FLOOR), label=name, **look)
+            shown = "  ".join(gap_as_printed(gap[k]) for k in (1, 10, 100, 1000))
+            numbers[f"{name}, {start}: gap at k = 1, 10, 100, 1000"] = shown
+            if name == "natural PG" and steps == "constant":
+                divergence, values = bound_terms(start)
+                bound = divergence * (1 - mdp.gamma) / eta + values
+                ax.loglog(SHOWN, bound / (SHOWN + 1), ":", color=INK, label="bound, natural PG")
+                tightest = float((gap * np.arange(1, gap.size + 1)).max() / bound)
+                numbers[f"{name}, {start}: largest gap / bound"] = tightest
+        numbers[f"{start}: |natural step - mirror step|"] = step_residual(start, eta)
+        ax.set(xlabel="updates k (log)", ylim=(FLOOR / 3, 200))
+        ax.set_title(f"{start} start", fontsize=9)
+    axes[0].set_ylabel("gap J* - J (reward units, log)")
+    axes[0].legend(frameon=False, fontsize=8, loc="lower left")
+    k100 = {key: gap[100] for key, gap in gaps.items()}
+    alt = (
+        "Gap to the optimal return against the number of updates, both logarithmic, from a uniform"
+        f" and from a poor start, {steps} steps from eta = {eta:.3g}. After 100 updates: "
+        + ", ".join(f"{run} from the {s} start {gap_as_printed(g)}" for (run, s), g in k100.items())
+        + "."
+    )
+    return Drawing(figure, numbers, alt)
+
+
+GAPS = LiveFigure(
+    draw_gaps,
+    {
+        "eta": Slider(ETA, "step of both gradients", 1.0, 0.01, 100.0, 0.25, log=True),
+        "steps": Choice("steps", "size over time", "constant", ("constant", "growing")),
+    },
+)
+
+
+SIZES = (5, 20, 80)
+SOFT_ITERATIONS = 120
+
+
+@cache
+def sized(n_states: int) -> TabularMDP:
+    """Return a random MDP in which an action leads to as few states whatever their number."""
+    rng = np.random.default_rng(n_states)
+    return random_mdp(n_states, concentration=2 / n_states, rng=rng)
+
+
+@cache
+def soft_optima(tau: float) -> tuple[SoftOptimum, ...]:
+    """Return the soft optimum of each of the sized MDPs."""
+    return tuple(soft_optimum(sized(n), tau) for n in SIZES)
+
+
+def draw_regularized(tau: float, keep: float) -> Drawing:
+    """Draw the distance to the soft optimal policy against updates, at several state counts.
+
+    Args:
+        tau: temperature, above 0, in reward units.
+        keep: 1 - eta tau, the power of the old policy in the step, in [0, 1).
+    """
+    figure, ax = panels(1)
+    numbers: dict[str, float | str] = {"predicted factor 1 - eta tau": keep or 0}
+    updates = np.arange(SOFT_ITERATIONS + 1)
+    lines = zip(SIZES, soft_optima(tau), (ORANGE, BLUE, GREEN), "osv", strict=True)
+    for i, (n, optimum, color, marker) in enumerate(lines):
+        logits = np.zeros(sized(n).shape)
+        run = regularized_run(sized(n), logits, tau, (1 - keep) / tau, SOFT_ITERATIONS)
+        error = np.abs(run.logp - optimum.logp).max(axis=(1, 2))
+        shown = error > FLOOR * 100
+        look = {"color": color, "marker": marker, "markersize": 4, "markevery": (2 * i, 6)}
+        ax.semilogy(updates[shown], error[shown], label=f"{n} states", **look)
+        numbers[f"{n} states: measured factor, late"] = late_factor(error)
+    first = np.abs(optimum.logp - np.log(1 / 4)).max()
+    ax.semilogy(
+        updates, np.maximum(first * keep**updates, FLOOR), ":", color=INK, label="predicted"
+    )
+    ax.set(xlabel="updates k", ylabel="largest error of log p (nats, log)", ylim=(1e-11, 1e4))
+    ax.legend(frameon=False, fontsize=8)
+    measured = ", ".join(f"{x:.3g}" for x in list(numbers.values())[1:] if isinstance(x, float))
+    alt = (
+        "Largest error of the log-probabilities against the number of updates, logarithmic, for 5,"
+        f" 20 and 80 states at temperature {tau:.3g}: straight parallel lines; late factors per"
+        f" update {measured}, predicted {keep:.3g}."
+    )
+    return Drawing(figure, numbers, alt)
+
+
+def late_factor(error: FloatArray, low: float = 1e-8, high: float = 1e-2) -> float | str:
+    """Fit the factor by which an error shrinks per update while it lies between two values."""
+    inside = np.flatnonzero((error > low) & (error < high))
+    if inside.size < 3:
+        return "too few updates"
+    return float(np.exp(np.polyfit(inside, np.log(error[inside]), 1)[0]))
+
+
+REGULARIZED = LiveFigure(
+    draw_regularized,
+    {
+        "tau": Slider(TAU, "temperature (reward units)", 0.1, 0.01, 1.0, 0.25, log=True),
+        "keep": Slider(f"1 - {ETA}{TAU}", "power of the old policy", 0.7, 0.0, 0.9, 0.05),
+    },
+)
