@@ -65,7 +65,7 @@ def e_step(pi_old: ArrayLike, q: ArrayLike, weights: ArrayLike, kl_radius: float
 
     Raises:
         ValueError: kl_radius not finite and above 0, or so large that even the greedy policy lies
-            within; q or weights of the wrong shape; pi_old not a policy.
+            within; q equal for all actions; q or weights of the wrong shape; pi_old not a policy.
 
     Reference: Abdolmaleki et al. 2018, section 3.2; Song et al. 2020, section 4.
     """
@@ -77,7 +77,9 @@ def e_step(pi_old: ArrayLike, q: ArrayLike, weights: ArrayLike, kl_radius: float
         return float(w @ kl(improved, policy)) - radius
 
     # KL(p || pi_old) is at most spread^2 / (8 T^2): Hoeffding's bound on the variance under p.
-    spread = max(float(np.ptp(values, axis=1).max()), np.finfo(float).tiny)
+    spread = float(np.ptp(values, axis=1).max())
+    if spread == 0:
+        raise ValueError("q must tell the actions of some state apart; all values are equal")
     high = float(np.log(spread / np.sqrt(8 * radius)))
     low = float(np.log(spread * 1e-9))
     if excess(low) <= 0:

@@ -19,7 +19,7 @@ from companion.mirror_example import comparison
 from companion.policy import FloatArray, softmax, uniform
 
 ITERATIONS = 1000
-REPEATS = 9
+REPEATS = 15
 STATES = (20, 50, 100, 200, 500, 1000)
 
 
