@@ -223,3 +223,19 @@ def two_state_trap(gamma: float = 0.9) -> TabularMDP:
     P[:, 0, 0] = 1
     P[:, 1, 1] = 1
     return TabularMDP(P, np.array([[0.0, 0.2], [0.0, -1.0]]), gamma, np.array([1.0, 0.0]))
+
+
+def one_way_street(gamma: float = 0.9) -> TabularMDP:
+    """Build the MDP in which the bound of conservative policy iteration is attained.
+
+    State 0 is the street, state 1 the dead end that nobody leaves. Action 0 pays nothing and stays.
+    Action 1 pays 1 in the street and leads into the dead end, where it pays -1. For a policy that
+    always stays its advantages are 1 and -1: after one turn every step is as bad as can be.
+
+    Raises:
+        ValueError: gamma outside [0, 1).
+    """
+    P = np.zeros((2, 2, 2))
+    P[0, 0, 0] = P[0, 1, 1] = 1
+    P[1, :, 1] = 1
+    return TabularMDP(P, np.array([[0.0, 1.0], [0.0, -1.0]]), gamma, np.array([1.0, 0.0]))

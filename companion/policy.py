@@ -33,6 +33,14 @@ def check_policy(
     return validation.probabilities(name, array)
 
 
+def check_one_policy(pi: ArrayLike, shape: tuple[int, int], name: str = "pi") -> FloatArray:
+    """Return a single policy as `check_policy` does; a batch is refused."""
+    policy = check_policy(pi, shape, name)
+    if policy.ndim > 2:
+        raise ValueError(f"{name} must be one policy of shape {shape}; got {policy.shape}")
+    return policy
+
+
 def softmax(logits: ArrayLike) -> FloatArray:
     """Turn logits into probabilities along the last axis.
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from companion.bounds import cpi_terms, largest_steps
 from companion.figures.bounds import (
     EXAMPLES,
     draw_bounds,
     draw_looseness,
     line_to_target,
-    one_way_street,
     upper_bounds,
 )
-from companion.improvement import cpi_terms, largest_steps, performance_difference
-from companion.mdp import evaluate
+from companion.improvement import performance_difference
+from companion.mdp import evaluate, one_way_street
 from companion.policy import mixture
 
 STAY = np.array([[1.0, 0.0], [1.0, 0.0]])

@@ -10,13 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from companion.improvement import (
+from companion.bounds import (
     LargestSteps,
     cpi_best_alpha,
     cpi_bound,
     cpi_terms,
     kl_bound,
     largest_steps,
+)
+from companion.improvement import (
     performance_difference,
     sampled_surrogate_gain,
     surrogate,
