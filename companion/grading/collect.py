@@ -1,0 +1,224 @@
+"""The answer cells in what a student handed in, put in their places in the released notebooks.
+
+Only answer cells count, and what is in them: everything else is the released notebook's own. A
+cell is recognized by nbgrader's name for it; without one by its id; at last by what it defines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+from companion.grading import files
+from companion.grading.notebook import Cell, Unreadable, read
+
+STUDENT = "student"  # the name of the cell in which the student's id is typed in
+TYPED = re.compile(r"""^student\s*=\s*(["'])([^"'\n]{1,100})\1""", re.MULTILINE)
+LONGEST_LINE = 1000
+
+
+@dataclass(frozen=True)
+class Step:
+    """A cell to run: the student's own, in one or several pieces, or the released one."""
+
+    id: str
+    own: bool
+    pieces: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What one student handed in.
+
+    Args:
+        steps: by exercise, its code cells in the released order. An answer cell that is as
+            released has its released text and own=False; one that is missing is left out.
+        others: by exercise, the student's further code cells, which may define what an answer uses.
+        texts: the written answers that differ from what was released, by the cell's name.
+        problems: what could not be read.
+        typed: the id that the student typed in, or None.
+    """
+
+    steps: Mapping[str, tuple[Step, ...]]
+    others: Mapping[str, tuple[str, ...]]
+    texts: Mapping[str, str]
+    problems: tuple[str, ...] = ()
+    typed: str | None = None
+
+
+@dataclass(frozen=True)
+class _Notebook:
+    name: str
+    cells: list[Cell]
+
+
+def answers(
+    path: Path, released: Mapping[str, Sequence[Cell]], names: Mapping[str, str]
+) -> Answers:
+    """Find a student's answers in a notebook, a folder or a zip file. Nothing is run.
+
+    Of several cells with one name those that were changed count, in their order: a cell that was
+    split goes on as one, and of two versions the later one is defined last, as when the notebook
+    is run from top to bottom. Of several notebooks of one exercise the one with the released name
+    comes first, then the one with more answers; the others fill in what it has not.
+
+    Args:
+        path: what the student handed in.
+        released: the cells of each exercise's released notebook, by the exercise.
+        names: by an answer cell's name, the function or variable that it must define.
+
+    Returns:
+        Answers; what can't be read is a problem in it, not an error.
+    """
+    handed, problems = _handed(path)
+    steps, others = {}, {}
+    texts: dict[str, str] = {}
+    typed = None
+    for exercise, cells in released.items():
+        notebooks = _of_exercise(exercise, cells, handed, released)
+        found = {
+            str(cell.grade_id): _pieces(cell, notebooks, cells, names)
+            for cell in cells
+            if cell.solution
+        }
+        steps[exercise] = tuple(_steps(cells, found))
+        others[exercise] = tuple(_others(notebooks, cells))
+        texts |= {
+            str(cell.grade_id): "\n\n".join(found[str(cell.grade_id)] or ())
+            for cell in cells
+            if cell.solution and cell.kind != "code" and found[str(cell.grade_id)]
+        }
+        typed = typed or _typed(found.get(STUDENT))
+    return Answers(steps, others, texts, tuple(problems), typed)
+
+
+def defines(source: str, name: str) -> bool:
+    """Say whether a line of source defines a name, without parsing what might be no Python.
+
+    The compiler could be brought to crash by what it is given.
+
+    >>> defines("def f(x):\\n    y = x", "f"), defines("def f(x):\\n    y = x", "y")
+    (True, False)
+    """
+    word = re.escape(name)
+    pattern = re.compile(
+        rf"(?:async\s+def|def|class)\s+{word}\b|{word}\s*(?::[^=]*)?=(?!=)"
+        rf"|(?:from\s+[\w.]+\s+)?import\s[^#]*\b{word}\b"
+    )
+    lines = (line[:LONGEST_LINE] for line in source.splitlines())
+    return any(pattern.match(line) for line in lines)
+
+
+def _handed(path: Path) -> tuple[list[_Notebook], list[str]]:
+    handed, problems = [], []
+    for file in files.notebooks(path):
+        try:
+            if file.problem:
+                raise Unreadable(file.problem)
+            handed.append(_Notebook(file.name, read(file.raw)))
+        except Unreadable as problem:
+            problems.append(f"{file.name}: {problem}")
+    if not handed and not problems:
+        problems.append(f"{path.name}: there is no notebook in it")
+    return handed, problems
+
+
+def _of_exercise(
+    exercise: str,
+    cells: Sequence[Cell],
+    handed: Sequence[_Notebook],
+    released: Mapping[str, Sequence[Cell]],
+) -> list[_Notebook]:
+    """Return the notebooks that belong to an exercise, the best one first."""
+    ids = _names(cells)
+    every = set().union(*map(_names, released.values()))
+    texts = {cell.source.strip() for cell in cells if cell.solution or cell.kind == "markdown"}
+    mine = []
+    for notebook in handed:
+        named = {cell.grade_id for cell in notebook.cells} & every
+        same_name = PurePath(notebook.name).stem == exercise
+        alike = any(cell.source.strip() in texts for cell in notebook.cells)
+        if named & ids or (not named and (same_name or alike)):
+            changed = sum(
+                cell.grade_id in ids and cell.source.strip() not in texts for cell in notebook.cells
+            )
+            mine.append((not same_name, -changed, notebook.name, notebook))
+    return [notebook for *_, notebook in sorted(mine, key=lambda entry: entry[:3])]
+
+
+def _names(cells: Sequence[Cell]) -> set[str]:
+    """Return the names of cells that belong to one exercise alone."""
+    return {cell.grade_id for cell in cells if cell.grade_id} - {STUDENT}
+
+
+def _pieces(
+    cell: Cell,
+    notebooks: Sequence[_Notebook],
+    cells: Sequence[Cell],
+    names: Mapping[str, str],
+) -> list[str] | None:
+    """Return what a student wrote into an answer cell, [] if nothing, None if it is not there."""
+    found: list[str] | None = None
+    for notebook in notebooks:
+        same = [c.source for c in notebook.cells if c.grade_id == cell.grade_id]
+        if not same and cell.cell_id:
+            same = [
+                c.source for c in notebook.cells if c.grade_id is None and c.cell_id == cell.cell_id
+            ]
+        changed = [s for s in same if s.strip() and s.strip() != cell.source.strip()]
+        if same and not found:
+            found = changed
+    name = names.get(str(cell.grade_id))
+    if name and not any(defines(piece, name) for piece in found or ()):
+        elsewhere = _defining(name, notebooks, cells)
+        if elsewhere is not None:
+            return [*(found or ()), elsewhere]
+    return found
+
+
+def _defining(name: str, notebooks: Sequence[_Notebook], cells: Sequence[Cell]) -> str | None:
+    """Return the student's last cell that defines a name, rather one that is no other answer."""
+    known = {cell.source.strip() for cell in cells}
+    ids = {cell.grade_id for cell in cells} - {None}
+    for notebook in notebooks:
+        defining = [
+            cell
+            for cell in notebook.cells
+            if cell.source.strip() not in known and defines(cell.source, name)
+        ]
+        if defining:
+            return max(defining, key=lambda cell: cell.grade_id not in ids).source
+    return None
+
+
+def _steps(cells: Sequence[Cell], found: Mapping[str, list[str] | None]) -> list[Step]:
+    steps = []
+    for k, cell in enumerate(cells):
+        if cell.kind != "code":
+            continue
+        if not cell.solution and not cell.graded:
+            steps.append(Step(cell.grade_id or f"cell {k + 1}", False, (cell.source,)))
+        elif cell.solution:
+            pieces = found[str(cell.grade_id)]
+            if pieces is not None:
+                own = bool(pieces)
+                steps.append(Step(str(cell.grade_id), own, tuple(pieces) or (cell.source,)))
+    return steps
+
+
+def _others(notebooks: Sequence[_Notebook], cells: Sequence[Cell]) -> list[str]:
+    known = {cell.source.strip() for cell in cells}
+    ids = {cell.grade_id for cell in cells} - {None}
+    return [
+        cell.source
+        for notebook in notebooks
+        for cell in notebook.cells
+        if cell.kind == "code" and cell.grade_id not in ids and cell.source.strip() not in known
+    ]
+
+
+def _typed(pieces: list[str] | None) -> str | None:
+    found = [TYPED.search(piece) for piece in pieces or ()]
+    return next((match[2].strip() for match in found if match), None)

@@ -1,0 +1,198 @@
+"""A student's parts run one after the other, so that none touches another."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any
+
+from companion.grading.channel import Channel, Closed, Late, TooLong
+from companion.grading.collect import STUDENT, Answers, Step, defines
+from companion.grading.sandbox import Sandbox
+
+GRACE_SECONDS = 60.0  # for a busy machine to start Python, on top of a part's own time
+MOST_OTHERS = 5
+LONGEST_INTEGER = 400  # digits; a float has no more
+ENDINGS = ("answer", "timeout", "memory", "too long", "crashed")
+UNDEFINED = re.compile(r"name '(\w+)' is not defined")
+
+
+class Lost(Exception):
+    """The sandbox is gone, or makes no sense."""
+
+
+@dataclass
+class Outcome:
+    """What a part's run gave, as it came from the sandbox: any plain data.
+
+    Args:
+        ending: "answer", or what ended the run before all answers were there.
+        detail: what is known of a crash.
+        start: what came of the cells, None if they did not come to an end.
+        answers: what came of the cases, for each list of them.
+    """
+
+    ending: str = "answer"
+    detail: str = ""
+    start: Any = None
+    answers: list[Any] = field(default_factory=list)
+
+    def in_cells(self) -> bool:
+        """Say whether the cells themselves did not come to an end."""
+        return self.ending != "answer" and self.start is None
+
+
+class Runs:
+    """One student's runs: in one sandbox as long as it holds, else each in its own.
+
+    A context manager, which ends what it started.
+    """
+
+    def __init__(self, answers: Answers, student: str, sandbox: Sandbox) -> None:
+        self.answers, self.student, self.sandbox = answers, student, sandbox
+        self.stack = ExitStack()
+        self.channel: Channel | None = None
+        self.apart = False  # since one part has brought the sandbox down
+        self.harmful: set[str] = set()  # cells that hang or crash
+
+    def __enter__(self) -> Runs:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._leave()
+
+    def run(self, part_id: str, name: str, cases: Sequence[Sequence[Any]]) -> Outcome:
+        """Run an exercise's cells down to a part's own, then its cases, list by list.
+
+        Each cell runs by itself: an error in one does not stop the next. If they hang or crash,
+        the part runs once more without the other answer cells.
+
+        Args:
+            part_id: the part, whose cell is there.
+            name: of the function or variable that it defines.
+            cases: lists of cases; None in place of a case asks for the variable.
+        """
+        exercise = next(e for e, s in self.answers.steps.items() if part_id in (x.id for x in s))
+        others = self.answers.others.get(exercise, ())
+        ids = [step.id for step in self.answers.steps[exercise]]
+        until = self.answers.steps[exercise][: ids.index(part_id) + 1]
+        steps = [self._step(s) for s in until if s.id == part_id or s.id not in self.harmful]
+        outcome = self._with_others(steps, others, name, cases)
+        earlier = {step["id"] for step in steps[:-1] if step["own"]}
+        if outcome.in_cells() and earlier:
+            steps = [step for step in steps if step["id"] not in earlier]
+            outcome = self._with_others(steps, others, name, cases)
+            if not outcome.in_cells():
+                self.harmful |= earlier
+        if outcome.in_cells():
+            self.harmful.add(part_id)
+        return outcome
+
+    def _step(self, step: Step) -> dict[str, Any]:
+        if step.id == STUDENT:
+            return {"id": step.id, "own": False, "pieces": [f"student = {self.student!r}"]}
+        return {"id": step.id, "own": step.own, "pieces": list(step.pieces)}
+
+    def _with_others(
+        self,
+        steps: list[dict[str, Any]],
+        others: Sequence[str],
+        name: str,
+        cases: Sequence[Sequence[Any]],
+    ) -> Outcome:
+        """Run; if a name is missing that the student defines in another cell, run that too."""
+        outcome = self._run(steps, name, cases)
+        own = len(steps) - 1
+        for k in range(MOST_OTHERS):
+            missing = UNDEFINED.search(json.dumps([outcome.start, outcome.answers]))
+            found = [other for other in others if missing and defines(other, missing[1])]
+            if not found:
+                break
+            others = [other for other in others if other != found[-1]]
+            step = {"id": f"another cell {k + 1}", "own": True, "pieces": found[-1:]}
+            steps = [*steps[:own], step, *steps[own:]]
+            outcome = self._run(steps, name, cases)
+        return outcome
+
+    def _run(
+        self, steps: list[dict[str, Any]], name: str, cases: Sequence[Sequence[Any]]
+    ) -> Outcome:
+        first = self.channel is None or self.apart
+        for alone in (True,) if first else (False, True):
+            try:
+                return self._attempt(steps, name, cases, alone)
+            except Lost:
+                self._leave()
+                self.apart = True
+        return Outcome("crashed", "the sandbox was brought down")
+
+    def _attempt(
+        self,
+        steps: list[dict[str, Any]],
+        name: str,
+        cases: Sequence[Sequence[Any]],
+        alone: bool,
+    ) -> Outcome:
+        start = b"start\n" + json.dumps({"steps": steps, "name": name}).encode()
+        if alone:
+            self._leave()
+        ending, message = self._ask(start)
+        if ending == "used":  # the part before has left something behind
+            self._leave()
+            ending, message = self._ask(start)
+        outcome = Outcome(ending, message.decode("utf-8", "replace")[:200])
+        if ending != "answer":
+            return outcome
+        outcome = Outcome(start=loaded(message))
+        if not isinstance(outcome.start, dict) or outcome.start.get("defined") is not True:
+            return outcome
+        for some in cases:
+            outcome.ending, message = self._ask(b"call\n" + json.dumps(some).encode())
+            if outcome.ending != "answer":
+                outcome.detail = message.decode("utf-8", "replace")[:200]
+                return outcome
+            outcome.answers.append(loaded(message))
+        return outcome
+
+    def _ask(self, message: bytes) -> tuple[str, bytes]:
+        if self.channel is None:
+            self.channel = self.stack.enter_context(self.sandbox.start())
+        limits = self.sandbox.limits
+        deadline = time.monotonic() + limits.wall_seconds + GRACE_SECONDS
+        try:
+            self.channel.send(message, deadline)
+            reply = self.channel.receive(limits.answer_bytes + 100, deadline)
+        except (Closed, Late, TooLong) as error:
+            raise Lost from error
+        ending, _, content = reply.partition(b"\n")
+        if ending.decode("ascii", "replace") not in (*ENDINGS, "used"):
+            raise Lost
+        return ending.decode(), content
+
+    def _leave(self) -> None:
+        self.channel = None
+        self.stack.close()
+
+
+def loaded(message: bytes) -> Any:
+    """Return plain data out of JSON; None for what is no JSON, too deep, or a giant number."""
+    try:
+        return json.loads(message, parse_int=_integer)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > LONGEST_INTEGER:
+        raise ValueError("too many digits")
+    return int(digits)

@@ -1,0 +1,163 @@
+"""The first process inside the sandbox: one child per part, watched and ended.
+
+NumPy is imported once, here; each part gets a fork. The supervisor reads the cases of a part only
+when they are called for, so that no earlier part's code had them in its memory, and leaves a part
+nothing of the part before: no process, no file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import re
+import signal
+import sys
+import time
+from pathlib import Path
+
+from companion.grading import worker
+from companion.grading.channel import Channel, Closed, Late, TooLong
+from companion.grading.limits import Limits, bind
+
+DUMPABLE = 4  # prctl's PR_SET_DUMPABLE
+NICENESS = 5  # a student's processes never keep the supervisor waiting
+RESIDENT = re.compile(rb"^Rss(?:Anon|Shmem):\s+(\d+) kB", re.MULTILINE)
+
+
+class TooMuchMemory(Exception):
+    """A part's processes hold more memory than they may."""
+
+
+class Child:
+    """The process of one part and its descendants."""
+
+    def __init__(self, limits: Limits, outer: Channel) -> None:
+        self.limits = limits
+        self.deadline = time.monotonic() + limits.wall_seconds
+        self.status: int | None = None
+        inbox, to_child = os.pipe()
+        from_child, outbox = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            with contextlib.suppress(BaseException):
+                for descriptor in (to_child, from_child, outer.inbox, outer.outbox):
+                    os.close(descriptor)
+                os.setsid()
+                os.nice(NICENESS)
+                bind(limits, whole_system=alone())
+                worker.serve(Channel(inbox, outbox))
+            os._exit(1)
+        os.close(inbox)
+        os.close(outbox)
+        self.channel = Channel(from_child, to_child, self.look)
+
+    def ask(self, message: bytes) -> bytes:
+        """Pass a message on, and return a status line and what the child answers."""
+        try:
+            self.channel.send(message, self.deadline)
+            return b"answer\n" + self.channel.receive(self.limits.answer_bytes, self.deadline)
+        except Late:
+            return b"timeout\n"
+        except TooLong:
+            return b"too long\n"
+        except TooMuchMemory:
+            return b"memory\n"
+        except Closed:
+            return b"crashed\n" + self.cause().encode()
+
+    def look(self) -> bool:
+        """Reap what has ended, count the memory of the rest, and say whether the child is gone."""
+        with contextlib.suppress(ChildProcessError):
+            while (found := os.waitpid(-1, os.WNOHANG))[0]:
+                if found[0] == self.pid:
+                    self.status = found[1]
+        if sum(map(resident, self.processes())) > self.limits.memory_bytes:
+            raise TooMuchMemory
+        return self.status is not None
+
+    def processes(self) -> list[int]:
+        """Return the processes of this part, as far as they can be known."""
+        if not alone():
+            return [self.pid]
+        return [int(name) for name in os.listdir("/proc") if name.isdigit() and name != "1"]
+
+    def cause(self) -> str:
+        """Say how the child ended."""
+        with contextlib.suppress(ChildProcessError):
+            if self.status is None:
+                os.kill(self.pid, signal.SIGKILL)  # it has closed its pipe and goes on
+                self.status = os.waitpid(self.pid, 0)[1]
+        code = os.waitstatus_to_exitcode(self.status or 0)
+        return signal.Signals(-code).name if code < 0 else f"exit code {code}"
+
+    def end(self) -> None:
+        """Kill the child and all that it has started, and wait until they are gone."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if alone():
+                os.kill(-1, signal.SIGKILL)
+            else:
+                os.killpg(self.pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                os.waitpid(-1, 0)
+        os.close(self.channel.inbox)
+        os.close(self.channel.outbox)
+
+
+def alone() -> bool:
+    """Say whether this sandbox has process numbers of its own, with the supervisor as first."""
+    return SUPERVISOR == 1
+
+
+def resident(process: int) -> int:
+    """Return the bytes of memory that a process holds and shares with no file."""
+    with contextlib.suppress(OSError):
+        status = Path(f"/proc/{process}/status").read_bytes()
+        return 1024 * sum(int(size) for size in RESIDENT.findall(status))
+    return 0
+
+
+def untouched(scratch: Path, mode: int) -> bool:
+    """Say whether the temporary folder is empty and as it was."""
+    try:
+        return scratch.stat().st_mode == mode and not any(scratch.iterdir())
+    except OSError:
+        return False
+
+
+def supervise(channel: Channel, limits: Limits) -> None:
+    """Answer messages until the marker closes the channel."""
+    scratch = Path.cwd()
+    mode = scratch.stat().st_mode
+    child: Child | None = None
+    while True:
+        kind, _, message = channel.receive(worker.REQUEST_BYTES).partition(b"\n")
+        if kind == b"start":
+            if child is not None:
+                child.end()
+            if not untouched(scratch, mode):
+                channel.send(b"used\n")
+                return
+            child = Child(limits, channel)
+        assert child is not None
+        channel.send(child.ask(message))
+
+
+def main() -> None:
+    """Keep the channel out of reach of what runs here, and serve."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    inbox, outbox = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(nothing, descriptor)
+    os.close(nothing)
+    if sys.platform == "linux":
+        # Then no process of the same user can trace this one or open its descriptors.
+        ctypes.CDLL(None).prctl(DUMPABLE, 0, 0, 0, 0)
+    with contextlib.suppress(Closed):
+        supervise(Channel(inbox, outbox), Limits(**json.loads(sys.argv[1])))
+
+
+SUPERVISOR = os.getpid()
