@@ -76,7 +76,7 @@ class EpochRecord:
     beta: float  # penalty coefficient in this epoch; 0 for a method without one
 
 
-class _Bandit(NamedTuple):
+class Bandit(NamedTuple):
     """A contextual bandit, the batch that the old policy collected, and that policy's values."""
 
     contexts: Tensor  # (N, d)
@@ -107,8 +107,8 @@ def run(settings: BanditSettings) -> tuple[EpochRecord, ...]:
     '0.026 0.373 1.867 0.124'
     """
     with torch.random.fork_rng(devices=[]), torch.enable_grad():
-        bandit = _make_bandit(settings.seed)
-        policy = _initial_policy(settings.seed)
+        bandit = make_bandit(settings.seed)
+        policy = initial_policy(settings.seed)
         adam = torch.optim.Adam(policy.parameters(), settings.lr)
         beta = settings.beta if settings.method in ("kl", "adaptive kl") else 0.0
         records = []
@@ -150,14 +150,15 @@ def printed_columns(
 
 
 @torch.no_grad()
-def _make_bandit(seed: int) -> _Bandit:
-    # The order of the draws is the printed protocol's, steps 1 to 6.
+def make_bandit(seed: int) -> Bandit:
+    """Draw the problem, the batch and the test contexts of a seed (protocol, steps 1 to 6)."""
+    # The order of the draws is the printed protocol's.
     torch.default_generator.manual_seed(seed)
     w = np.random.default_rng(seed).normal(size=(FEATURES, ACTIONS)) / math.sqrt(FEATURES)
     weights = torch.from_numpy(w.astype(np.float32))
     contexts = torch.randn(SAMPLES, FEATURES, dtype=FLOAT)
     test_contexts = torch.randn(TEST_CONTEXTS, FEATURES, dtype=FLOAT)
-    old = _initial_policy(seed)
+    old = initial_policy(seed)
     logp_old = old(contexts).log_softmax(-1)
     p_old, means = logp_old.exp(), contexts @ weights
     actions = portable_categorical(p_old, generator=torch.default_generator)[:, None]
@@ -166,10 +167,11 @@ def _make_bandit(seed: int) -> _Bandit:
     adv = (adv - adv.mean()) / adv.std()
     test_means = test_contexts @ weights
     old_return = _true_return(old, test_contexts, test_means)
-    return _Bandit(contexts, actions, adv, logp_old, test_contexts, test_means, old_return)
+    return Bandit(contexts, actions, adv, logp_old, test_contexts, test_means, old_return)
 
 
-def _initial_policy(seed: int) -> nn.Sequential:
+def initial_policy(seed: int) -> nn.Sequential:
+    """Make the policy that all methods of a seed start from, and seed their shuffles."""
     # Seeding is part of the protocol: all methods start equal and then see the same shuffles.
     # torch.manual_seed would also reseed accelerators, whose state `run` does not restore.
     torch.default_generator.manual_seed(seed + 1)
@@ -180,7 +182,7 @@ def _initial_policy(seed: int) -> nn.Sequential:
 def _objective(
     settings: BanditSettings,
     policy: nn.Module,
-    bandit: _Bandit,
+    bandit: Bandit,
     adv: Tensor,
     beta: float,
     index: Tensor,
@@ -199,7 +201,7 @@ def _objective(
 
 @torch.no_grad()
 def _measure(
-    settings: BanditSettings, policy: nn.Module, bandit: _Bandit, epoch: int, beta: float
+    settings: BanditSettings, policy: nn.Module, bandit: Bandit, epoch: int, beta: float
 ) -> EpochRecord:
     logp = policy(bandit.contexts).log_softmax(-1)
     r = _ratio(logp, bandit.logp_old, bandit.actions)

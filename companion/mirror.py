@@ -148,7 +148,7 @@ def run(
         ValueError: start not finite or of the wrong shape; eta or growth not finite and above 0;
             an eta for each of other runs than start has; iterations below 1.
     """
-    logits, step = _side_by_side(_check_logits(mdp, start), validation.finite_array("eta", eta))
+    logits, step = side_by_side(check_logits(mdp, start), validation.finite_array("eta", eta))
     factor = validation.positive("growth", growth)
     count = validation.whole("iterations", iterations, 1)
     v = np.empty((count + 1, *logits.shape[:-1]))
@@ -178,7 +178,7 @@ def policy_iteration(mdp: TabularMDP, start: ArrayLike, iterations: int) -> Floa
     Raises:
         ValueError: start not finite or of the wrong shape, iterations below 1.
     """
-    pi = softmax(_check_logits(mdp, start))
+    pi = softmax(check_logits(mdp, start))
     count = validation.whole("iterations", iterations, 1)
     best = optimal_return(mdp)
     gap = np.empty((count + 1, *pi.shape[:-2]))
@@ -198,7 +198,8 @@ def optimal_return(mdp: TabularMDP) -> float:
     return float(expected_return(mdp, greedy(optimal_action_values(mdp))))
 
 
-def _side_by_side(logits: FloatArray, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
+def side_by_side(logits: FloatArray, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return logits and eta broadcast against each other, eta checked and ready to multiply."""
     if (eta <= 0).any():
         raise ValueError(f"eta must be above 0; got {eta}")
     try:
@@ -211,7 +212,8 @@ def _side_by_side(logits: FloatArray, eta: FloatArray) -> tuple[FloatArray, Floa
     return np.broadcast_to(logits, leading + logits.shape[-2:]), eta[..., None, None]
 
 
-def _check_logits(mdp: TabularMDP, start: ArrayLike) -> FloatArray:
+def check_logits(mdp: TabularMDP, start: ArrayLike) -> FloatArray:
+    """Return the start as a float64 array of shape (..., S, A), checked."""
     logits = validation.finite_array("start", start)
     if logits.shape[-2:] != mdp.shape:
         wanted = f"(..., {mdp.shape[0]}, {mdp.shape[1]})"

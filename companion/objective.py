@@ -318,5 +318,6 @@ def _check(xp: Any, name: str, array: Array, ok: Array, allowed: str) -> None:
     except (TypeError, RuntimeError):  # JAX's and torch.func's answer while they trace
         return
     at = int(xp.nonzero(~ok)[0][0])
-    value = xp.reshape(xp.asarray(array), (-1,))[at].item()
+    entries = array if hasattr(array, "reshape") else xp.asarray(array)
+    value = xp.reshape(entries, (-1,))[at].item()
     raise ValueError(f"{name} must be {allowed}; got {value} at flat index {at}")

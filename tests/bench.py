@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import bench_bandit
+import bench_compiled
 import bench_mirror
 import bench_trpo
 
@@ -30,7 +31,7 @@ def notebook_seconds() -> float:
 def main() -> None:
     """Print the tables."""
     print(f"{'work':<42}{'plain':>10}{'companion':>12}{'times faster':>14}")
-    for rows in (bench_bandit.rows, bench_mirror.rows, bench_trpo.rows):
+    for rows in (bench_bandit.rows, bench_mirror.rows, bench_trpo.rows, bench_compiled.rows):
         for name, plain, ours in rows():
             print(f"{name:<42}{plain:>8.4f} s{ours:>10.4f} s{plain / ours:>14.1f}", flush=True)
     print(f"\nall sections executed, two at a time: {notebook_seconds():.0f} s\n")

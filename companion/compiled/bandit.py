@@ -131,7 +131,7 @@ def _measure(policy: Network, problem: _Problem, beta: float) -> _Epoch:
 @lru_cache(SEEDS_KEPT)
 def _problem(seed: int) -> _Problem:
     with torch.random.fork_rng(devices=[]):
-        made = bandit._make_bandit(seed)
+        made = bandit.make_bandit(seed)
     batch = _Batch(
         _columns(made.contexts),
         made.actions[:, 0].numpy(),
@@ -153,7 +153,7 @@ def _columns(rows: Tensor) -> Floats:
 def _draws(seed: int, epochs: int) -> tuple[Floats, NDArray[np.int64]]:
     """Return the first policy's parameters (P,) and the shuffle of each epoch (epochs, N)."""
     with torch.random.fork_rng(devices=[]), torch.no_grad():
-        policy = bandit._initial_policy(seed)
+        policy = bandit.initial_policy(seed)
         shuffles = torch.stack([torch.randperm(SAMPLES) for _ in range(epochs)])
         parameters = torch.nn.utils.parameters_to_vector(policy.parameters())
     return parameters.numpy(), shuffles.numpy()

@@ -38,8 +38,8 @@ def run(
     if direction not in (policy_gradient, natural_gradient):
         allowed = "policy_gradient or natural_gradient of companion.mirror"
         raise ValueError(f"direction must be {allowed}; got {direction!r}")
-    batch, step = mirror._side_by_side(
-        mirror._check_logits(mdp, start), validation.finite_array("eta", eta)
+    batch, step = mirror.side_by_side(
+        mirror.check_logits(mdp, start), validation.finite_array("eta", eta)
     )
     factor = validation.positive("growth", growth)
     count = validation.whole("iterations", iterations, 1)

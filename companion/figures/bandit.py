@@ -9,7 +9,8 @@ from typing import Any
 
 from matplotlib.ticker import MaxNLocator
 
-from companion.bandit import BanditSettings, EpochRecord, Method, run
+from companion.bandit import BanditSettings, EpochRecord, Method
+from companion.compiled.bandit import run
 from companion.drawing import Drawing, LiveFigure, Slider
 from companion.figures.style import BLUE, GREEN, INK, ORANGE, PURPLE, panels
 
@@ -47,7 +48,7 @@ def records(
     True
     """
     # A run of fewer epochs is the start of a longer one, so runs are made in blocks of epochs;
-    # without a penalty beta changes nothing. The band counts for every method: it is measured.
+    # without a penalty beta changes nothing.
     whole_blocks = -(-epochs // BLOCK) * BLOCK
     settings = BanditSettings(
         method=method, clip_range=clip_range, epochs=whole_blocks, lr=lr, seed=seed

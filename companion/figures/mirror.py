@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from companion.compiled.mirror import comparison
 from companion.drawing import Choice, Drawing, LiveFigure, Slider
 from companion.figures.style import BLUE, GREEN, INK, ORANGE, SKY, panels
 from companion.mdp import TabularMDP, action_values, evaluate, optimal_action_values, random_mdp
 from companion.mirror import fisher, mirror_step, policy_gradient
-from companion.mirror_example import comparison, poor_start
+from companion.mirror_example import poor_start
 from companion.policy import FloatArray, greedy, kl, softmax
 from companion.regularized import SoftOptimum, regularized_run, soft_optimum
 
