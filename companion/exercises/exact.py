@@ -1,0 +1,86 @@
+"""Exact evaluation as the exercises ask for it, and the cases that their parts share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from companion.exercises.own import draw_mdp, draw_policies, own_mdp, own_policies
+from companion.mdp import TabularMDP
+from companion.policy import FloatArray
+
+
+def transitions(P: FloatArray, pi: FloatArray) -> FloatArray:
+    """Return P_pi(s, s'), the transitions between states under a policy."""
+    matrix: FloatArray = (pi[:, None, :] @ P)[:, 0]
+    return matrix
+
+
+def visitation(P: FloatArray, gamma: float, mu: FloatArray, pi: FloatArray) -> FloatArray:
+    """Return rho = (I - gamma P_pi^T)^-1 mu."""
+    return np.linalg.solve(np.eye(len(P)) - gamma * transitions(P, pi).T, mu)
+
+
+def values(P: FloatArray, r: FloatArray, gamma: float, pi: FloatArray) -> FloatArray:
+    """Return v = (I - gamma P_pi)^-1 r_pi."""
+    return np.linalg.solve(np.eye(len(P)) - gamma * transitions(P, pi), (pi * r).sum(axis=1))
+
+
+def action_values(P: FloatArray, r: FloatArray, gamma: float, pi: FloatArray) -> FloatArray:
+    """Return q = r + gamma P v."""
+    q: FloatArray = r + gamma * P @ values(P, r, gamma, pi)
+    return q
+
+
+def advantage(P: FloatArray, r: FloatArray, gamma: float, pi: FloatArray) -> FloatArray:
+    """Return q - v."""
+    return action_values(P, r, gamma, pi) - values(P, r, gamma, pi)[:, None]
+
+
+def expected_return(
+    P: FloatArray, r: FloatArray, gamma: float, mu: FloatArray, pi: FloatArray
+) -> float:
+    """Return J = mu . v."""
+    return float(mu @ values(P, r, gamma, pi))
+
+
+def contributions(
+    P: FloatArray,
+    r: FloatArray,
+    gamma: float,
+    mu: FloatArray,
+    *,
+    states: FloatArray,
+    actions: FloatArray,
+    compared: FloatArray,
+) -> FloatArray:
+    """Return rho(s) sum_a pi(a|s) A(s,a), with rho, pi and A each of a policy of its own."""
+    inner: FloatArray = (actions * advantage(P, r, gamma, compared)).sum(axis=1)
+    return visitation(P, gamma, mu, states) * inner
+
+
+def alike(pi: FloatArray) -> FloatArray:
+    """Return the policy, or start distribution, that takes each entry of the last axis alike."""
+    return np.full_like(pi, 1 / pi.shape[-1])
+
+
+def plain_case(mdp: TabularMDP, *keys: str, **policies: FloatArray) -> dict[str, Any]:
+    """Return the parts of an MDP that keys name, and policies, as plain data."""
+    parts = {key: np.asarray(getattr(mdp, key)).tolist() for key in keys}
+    return parts | {name: pi.tolist() for name, pi in policies.items()}
+
+
+def two_policies(student: str, rng: np.random.Generator) -> list[dict[str, Any]]:
+    """Draw three MDPs with a pair of policies each."""
+    cases = []
+    for mdp in [draw_mdp(rng) for _ in range(3)]:
+        old, new = draw_policies(mdp, rng)
+        cases.append(plain_case(mdp, "P", "r", "gamma", "mu", old=old, new=new))
+    return cases
+
+
+def own_pair(student: str, rng: np.random.Generator) -> list[dict[str, Any]]:
+    """Return the student's own MDP and policies."""
+    old, new = own_policies(student)
+    return [plain_case(own_mdp(student), "P", "r", "gamma", "mu", old=old, new=new)]
