@@ -60,6 +60,23 @@ def contributions(
     return visitation(P, gamma, mu, states) * inner
 
 
+# From here on w is the world: P, r, gamma and mu.
+def surrogate(old: FloatArray, new: FloatArray, **w: Any) -> float:
+    """Return L_old(new) = J(old) + sum_s rho_old(s) sum_a new(a|s) A_old(s,a)."""
+    gain = contributions(states=old, actions=new, compared=old, **w).sum()
+    return float(expected_return(pi=old, **w) + gain)
+
+
+def surrogate_errors(old: FloatArray, policies: list[FloatArray], **w: Any) -> FloatArray:
+    """Return L_old - J of each policy."""
+    return np.array([surrogate(old, pi, **w) - expected_return(pi=pi, **w) for pi in policies])
+
+
+def mixtures(old: FloatArray, new: FloatArray, alphas: FloatArray) -> list[FloatArray]:
+    """Return (1 - alpha) old + alpha new for each alpha."""
+    return [(1 - alpha) * old + alpha * new for alpha in alphas]
+
+
 def alike(pi: FloatArray) -> FloatArray:
     """Return the policy, or start distribution, that takes each entry of the last axis alike."""
     return np.full_like(pi, 1 / pi.shape[-1])
