@@ -1,4 +1,4 @@
-"""Exact evaluation as the exercises ask for it, and the cases that their parts share."""
+"""Exact evaluation and the surrogate, as exercises 20.1 and 20.2 ask for them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from companion.exercises.own import draw_mdp, draw_policies, own_mdp, own_policies
-from companion.mdp import TabularMDP
 from companion.policy import FloatArray
 
 
@@ -80,24 +78,3 @@ def mixtures(old: FloatArray, new: FloatArray, alphas: FloatArray) -> list[Float
 def alike(pi: FloatArray) -> FloatArray:
     """Return the policy, or start distribution, that takes each entry of the last axis alike."""
     return np.full_like(pi, 1 / pi.shape[-1])
-
-
-def plain_case(mdp: TabularMDP, *keys: str, **policies: FloatArray) -> dict[str, Any]:
-    """Return the parts of an MDP that keys name, and policies, as plain data."""
-    parts = {key: np.asarray(getattr(mdp, key)).tolist() for key in keys}
-    return parts | {name: pi.tolist() for name, pi in policies.items()}
-
-
-def two_policies(student: str, rng: np.random.Generator) -> list[dict[str, Any]]:
-    """Draw three MDPs with a pair of policies each."""
-    cases = []
-    for mdp in [draw_mdp(rng) for _ in range(3)]:
-        old, new = draw_policies(mdp, rng)
-        cases.append(plain_case(mdp, "P", "r", "gamma", "mu", old=old, new=new))
-    return cases
-
-
-def own_pair(student: str, rng: np.random.Generator) -> list[dict[str, Any]]:
-    """Return the student's own MDP and policies."""
-    old, new = own_policies(student)
-    return [plain_case(own_mdp(student), "P", "r", "gamma", "mu", old=old, new=new)]

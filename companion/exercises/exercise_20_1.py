@@ -6,24 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from companion.exercises import exact
+from companion.exercises import cases, exact
 from companion.exercises.exact import action_values, advantage, contributions, visitation
-from companion.exercises.own import draw_mdp, draw_policies
 from companion.exercises.part import Misconception, Part
-
-
-def one_policy(student: str, rng: np.random.Generator) -> list[dict[str, Any]]:
-    """Draw three MDPs with one policy each."""
-    mdps = [draw_mdp(rng) for _ in range(3)]
-    return [
-        exact.plain_case(mdp, "P", "r", "gamma", "mu", pi=draw_policies(mdp, rng)[0])
-        for mdp in mdps
-    ]
-
-
-def without(key: str, cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Leave out an argument that a part does not take."""
-    return [{k: v for k, v in case.items() if k != key} for case in cases]
 
 
 # The misconceptions below take the world w (P, r, gamma, mu) apart from the policies.
@@ -59,7 +44,7 @@ PARTS = (
         title="Visitation",
         kind="function",
         name="visitation",
-        cases=lambda student, rng: without("r", one_policy(student, rng)),
+        cases=cases.one_policy("P", "gamma", "mu"),
         reference=visitation,
         misconceptions=(
             Misconception(
@@ -103,7 +88,7 @@ PARTS = (
         title="Advantage",
         kind="function",
         name="advantage",
-        cases=lambda student, rng: without("mu", one_policy(student, rng)),
+        cases=cases.one_policy("P", "r", "gamma"),
         reference=advantage,
         misconceptions=(
             Misconception(
@@ -146,7 +131,7 @@ PARTS = (
         title="Both sides of the lemma",
         kind="function",
         name="sides",
-        cases=exact.two_policies,
+        cases=cases.two_policies,
         reference=sides,
         misconceptions=(
             Misconception(
@@ -204,7 +189,7 @@ PARTS = (
         title="Where the gain comes from",
         kind="numbers",
         name="contributions",
-        cases=exact.own_pair,
+        cases=cases.own_pair,
         reference=terms,
         misconceptions=(
             Misconception(

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from companion.exercises import exact
+from companion.exercises import cases, exact
 from companion.exercises.exact import contributions, expected_return
 from companion.exercises.part import Misconception, Part
 from companion.exercises.surrogates import (
     along_line,
     along_logits,
-    line_cases,
-    logit_cases,
-    own_line,
     ratio_estimate,
     return_change,
-    sample_cases,
     sampled_gain,
     slope_and_error,
     surrogate_gradient,
@@ -29,7 +25,7 @@ PARTS = (
         title="The surrogate",
         kind="function",
         name="surrogate",
-        cases=exact.two_policies,
+        cases=cases.two_policies,
         reference=exact.surrogate,
         misconceptions=(
             Misconception(
@@ -79,7 +75,7 @@ PARTS = (
         title="The surrogate's gain from samples",
         kind="function",
         name="sampled_gain",
-        cases=sample_cases,
+        cases=cases.samples,
         reference=ratio_estimate,
         misconceptions=(
             Misconception(
@@ -130,7 +126,7 @@ PARTS = (
         title="The surrogate's gradient",
         kind="function",
         name="surrogate_gradient",
-        cases=logit_cases,
+        cases=cases.logits,
         reference=surrogate_gradient,
         misconceptions=(
             Misconception(
@@ -181,7 +177,7 @@ PARTS = (
         title="The surrogate's error along a line",
         kind="function",
         name="surrogate_error",
-        cases=line_cases,
+        cases=cases.lines,
         reference=along_line,
         misconceptions=(
             Misconception(
@@ -224,7 +220,7 @@ PARTS = (
         title="The order of the error",
         kind="numbers",
         name="slope_and_error",
-        cases=own_line,
+        cases=cases.own_line,
         reference=slope_and_error(),
         misconceptions=(
             Misconception(

@@ -6,6 +6,7 @@ import hashlib
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from companion.mdp import TabularMDP, expected_return
 from companion.policy import FloatArray, softmax
@@ -67,7 +68,7 @@ class Batch(NamedTuple):
 
     features: FloatArray  # (N, d)
     W: FloatArray  # (d, A)
-    actions: FloatArray  # (N,) integers
+    actions: NDArray[np.int64]  # (N,)
     adv: FloatArray  # (N,)
 
 
@@ -107,9 +108,15 @@ def draw_batch(rng: np.random.Generator, n: int, d: int, n_actions: int = 3) -> 
     """Draw features of different size, weights, actions from the policy, and advantages."""
     features = np.round(uniform(rng, (n, d)) * np.geomspace(2.0, 0.5, d), 2)
     W = np.round(uniform(rng, (d, n_actions)), 2)
-    below = softmax(features @ W).cumsum(axis=1)[:, :-1] < rng.random((n, 1))
-    adv = np.round(2 * uniform(rng, n), 2)
-    return Batch(features, W, below.sum(axis=1), adv)
+    actions = draw_actions(softmax(features @ W), rng)
+    return Batch(features, W, actions, np.round(2 * uniform(rng, n), 2))
+
+
+def draw_actions(p: FloatArray, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Draw one action from each row of probabilities."""
+    below = p.cumsum(axis=1)[:, :-1] < rng.random((len(p), 1))
+    actions: NDArray[np.int64] = below.sum(axis=1)
+    return actions
 
 
 def uniform(rng: np.random.Generator, shape: int | tuple[int, ...]) -> FloatArray:
@@ -123,4 +130,5 @@ def hundredths(weights: FloatArray) -> FloatArray:
     rows = np.round(weights / weights.sum(axis=-1, keepdims=True), 2)
     rest = 1 - rows.sum(axis=-1, keepdims=True)
     largest = np.arange(rows.shape[-1]) == rows.argmax(axis=-1)[..., None]
-    return np.round(rows + rest * largest, 2)
+    rounded: FloatArray = np.round(rows + rest * largest, 2)
+    return rounded

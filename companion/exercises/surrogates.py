@@ -1,4 +1,4 @@
-"""The surrogate exact, sampled, differentiated and along a line, and the cases of exercise 20.2."""
+"""The surrogate from samples, its gradient, and its error along a line, for exercise 20.2."""
 
 from __future__ import annotations
 
@@ -7,13 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from companion.exercises import exact
 from companion.exercises.exact import expected_return, mixtures, surrogate_errors
-from companion.exercises.own import draw_mdp, draw_policies, uniform
 from companion.policy import FloatArray, softmax
-
-SAMPLES = 10
-LINE = [0.002, 0.005, 0.01, 0.02]  # weights of the new policy in part e
 
 
 def sampled_gain(weight: Callable[..., Any], ddof: int = 1, root: float = 0.5) -> Any:
@@ -69,41 +64,3 @@ def slope_and_error(
         return np.array([fit(alphas, error(alphas=alphas, **c)), at_end])
 
     return numbers
-
-
-def sample_cases(student: str, rng: np.random.Generator) -> list[dict[str, Any]]:
-    """Draw samples, as the old policy might have visited them, with estimated advantages."""
-    cases = []
-    for mdp in [draw_mdp(rng) for _ in range(3)]:
-        old, new = draw_policies(mdp, rng)
-        states = rng.integers(mdp.shape[0], size=SAMPLES)
-        below = old[states].cumsum(axis=1)[:, :-1] < rng.random((SAMPLES, 1))
-        case = {"states": states, "actions": below.sum(axis=1), "old": old, "new": new}
-        case["adv"] = np.round(3 * uniform(rng, SAMPLES), 1)
-        cases.append({k: array.tolist() for k, array in case.items()} | {"gamma": mdp.gamma})
-    return cases
-
-
-def logit_cases(student: str, rng: np.random.Generator) -> list[dict[str, Any]]:
-    """Draw an old policy's visitation and advantages, and the logits of another policy."""
-    cases = []
-    for mdp in [draw_mdp(rng) for _ in range(3)]:
-        old, new = draw_policies(mdp, rng)
-        rho = exact.visitation(mdp.P, mdp.gamma, mdp.mu, old)
-        adv = exact.advantage(mdp.P, mdp.r, mdp.gamma, old)
-        logits = np.log(new) + uniform(rng, (mdp.shape[0], 1))
-        case = {"rho": rho, "adv": adv, "logits": logits}
-        cases.append({k: np.round(array, 2).tolist() for k, array in case.items()})
-    return cases
-
-
-def line_cases(student: str, rng: np.random.Generator) -> list[dict[str, Any]]:
-    """Draw MDPs with a pair of policies and weights of the new one."""
-    alphas = [[0.2, 0.6], [0.1, 0.5, 0.9], [0.3, 0.7]]
-    drawn = exact.two_policies(student, rng)
-    return [case | {"alphas": weights} for case, weights in zip(drawn, alphas, strict=True)]
-
-
-def own_line(student: str, rng: np.random.Generator) -> list[dict[str, Any]]:
-    """Return the student's own MDP and policies, and the weights of part e."""
-    return [case | {"alphas": LINE} for case in exact.own_pair(student, rng)]

@@ -41,5 +41,5 @@ def _keep(animals: list[Animal], part: str, name: str) -> Callable[[Answer], Ans
     return keep
 
 
-for exercise in EXERCISES:
-    importlib.import_module(f"{__name__}.exercise_{exercise.replace('-', '_')}")
+for module in [f"exercise_{exercise.replace('-', '_')}" for exercise in EXERCISES] + ["companions"]:
+    importlib.import_module(f"{__name__}.{module}")
