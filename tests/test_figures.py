@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -41,10 +42,16 @@ def test_every_end_of_every_control_draws(name: str) -> None:
     for keyword, control in figure.controls.items():
         for value in ends(control):
             drawing = figure.draw(**(figure.defaults() | {keyword: value}))
-            assert drawing.alt
+            # A caption is sentences with numbers in them: words for a reader who sees no picture.
+            assert re.search(r"[A-Z].{60,}\.$", drawing.alt)
+            assert re.search(r"\d", drawing.alt)
+            assert "nan" not in drawing.alt
+            for name, number in drawing.numbers.items():
+                assert "nan" not in f"{number}", name
             for ax in drawing.figure.axes:
                 assert ax.get_xlabel()
-                assert ax.get_ylabel() or ax.get_shared_y_axes().get_siblings(ax)
+                siblings = ax.get_shared_y_axes().get_siblings(ax)
+                assert any(other.get_ylabel() for other in siblings)
 
 
 @pytest.mark.parametrize("name", FIGURES)

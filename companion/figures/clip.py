@@ -34,14 +34,13 @@ def draw_clip(ratio: float, clip_range: float, clip_range_high: float) -> Drawin
         ax.plot(grid, objective, color=BLUE, label="clipped")
         ax.plot(1, adv, "s", color=INK, markersize=5, fillstyle="none", label="r = 1, old policy")
         ax.plot(ratio, here, "o", color=INK, markersize=6, clip_on=False)
-        ax.set(xlabel="ratio r", xlim=(0, 2))
+        ax.set(xlabel="ratio r", xlim=(0, 2), ylabel="objective / |A|")
         ax.set_title("A > 0" if adv > 0 else "A < 0", fontsize=9)
         numbers |= {
             f"A = {adv:+.0f}: objective at the marker": float(here[0]),
             f"A = {adv:+.0f}: derivative by the rule": f"{slope[0]:.4g}",
             f"A = {adv:+.0f}: by differences": f"{np.diff(ends)[0] / np.diff(beside)[0]:.4g}",
         }
-    axes[0].set_ylabel("objective / |A|")
     axes[0].legend(frameon=False, fontsize=8, loc="upper left")
     alt = (
         f"Clipped objective against the ratio. A > 0: rises with r up to {high:.2f} and is flat"
