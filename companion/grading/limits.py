@@ -17,6 +17,7 @@ class Limits:
     processes: int = 32  # and threads
     file_bytes: int = 2**24  # each
     scratch_bytes: int = 2**26  # the temporary folder
+    scratch_files: int = 10_000  # in it; each takes memory that its size does not show
     open_files: int = 128
     answer_bytes: int = 2**20  # what it hands back, as JSON
 

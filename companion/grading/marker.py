@@ -104,8 +104,19 @@ def _mark(part: Part, step: Step | None, runs: Runs, student: str, secret: str) 
         return _result(part, "not attempted")
     visible = part.draw(student)
     hidden = part.draw(student, secret) if part.kind == "function" else []
+    result = _run(part, runs, visible, hidden, by_itself=False)
+    if result.status != "right" and runs.second(part.id):
+        # What an earlier part has spoilt, in the language or in a library, must not cost this one.
+        second = _run(part, runs, visible, hidden, by_itself=True)
+        result = second if second.status == "right" else result
+    return result
+
+
+def _run(
+    part: Part, runs: Runs, visible: Sequence[Case], hidden: Sequence[Case], by_itself: bool
+) -> PartResult:
     asked: list[Sequence[Any]] = [visible, hidden] if hidden else [[None]]
-    outcome = runs.run(part.id, part.name, asked)
+    outcome = runs.run(part.id, part.name, asked, by_itself)
     result = (
         _ended(part, outcome, runs.sandbox)
         or _not_defined(part, outcome)
@@ -126,18 +137,20 @@ def _result(
 def _ended(part: Part, outcome: Outcome, sandbox: Sandbox) -> PartResult | None:
     """Return the result of a run that gave no answer."""
     limits = sandbox.limits
-    where = "The cells" if outcome.in_cells() else "The answer"
+    where = "The cell" if outcome.cell else "The answer"
     if outcome.ending == "timeout" or outcome.detail == "SIGXCPU":
         seconds = limits.cpu_seconds if outcome.detail else limits.wall_seconds
         return _result(part, "timeout", f"{where} ran for more than {seconds:g} seconds.")
     if outcome.ending == "memory":
         size = f"{limits.memory_bytes / 2**30:g} GB"
-        return _result(part, "crashed", f"{where} used more than {size} of memory.")
+        files = f"{limits.scratch_files:,} files"
+        message = f"{where} used more than {size} of memory or made more than {files}."
+        return _result(part, "crashed", message)
     if outcome.ending == "too long":
         return _result(part, "refused", f"{where} gave more than can be taken in.")
     if outcome.ending == "crashed":
         detail = f" ({_shown(outcome.detail)})" if outcome.detail else ""
-        return _result(part, "crashed", f"{where} ended their process{detail}.")
+        return _result(part, "crashed", f"{where} ended its process{detail}.")
     return None
 
 

@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any
 
@@ -16,6 +16,7 @@ from companion.grading.collect import STUDENT, Answers, Step, defines
 from companion.grading.sandbox import Sandbox
 
 GRACE_SECONDS = 60.0  # for a busy machine to start Python, on top of a part's own time
+PATIENCE = 3  # times a part's time, after which no part of a student runs a second time
 MOST_OTHERS = 5
 LONGEST_INTEGER = 400  # digits; a float has no more
 ENDINGS = ("answer", "timeout", "memory", "too long", "crashed")
@@ -33,18 +34,16 @@ class Outcome:
     Args:
         ending: "answer", or what ended the run before all answers were there.
         detail: what is known of a crash.
-        start: what came of the cells, None if they did not come to an end.
+        cell: in which it ended, "" if it was in the cases.
+        start: what came of the cells.
         answers: what came of the cases, for each list of them.
     """
 
     ending: str = "answer"
     detail: str = ""
+    cell: str = ""
     start: Any = None
     answers: list[Any] = field(default_factory=list)
-
-    def in_cells(self) -> bool:
-        """Say whether the cells themselves did not come to an end."""
-        return self.ending != "answer" and self.start is None
 
 
 class Runs:
@@ -57,6 +56,7 @@ class Runs:
         self.answers, self.student, self.sandbox = answers, student, sandbox
         self.stack = ExitStack()
         self.channel: Channel | None = None
+        self.begin = time.monotonic()
         self.apart = False  # since one part has brought the sandbox down
         self.harmful: set[str] = set()  # cells that hang or crash
 
@@ -71,32 +71,45 @@ class Runs:
     ) -> None:
         self._leave()
 
-    def run(self, part_id: str, name: str, cases: Sequence[Sequence[Any]]) -> Outcome:
+    def run(
+        self, part_id: str, name: str, cases: Sequence[Sequence[Any]], by_itself: bool = False
+    ) -> Outcome:
         """Run an exercise's cells down to a part's own, then its cases, list by list.
 
-        Each cell runs by itself: an error in one does not stop the next. If they hang or crash,
-        the part runs once more without the other answer cells.
+        Each cell runs by itself: an error in one does not stop the next. If one of an earlier
+        part hangs or crashes, the part runs once more without it.
 
         Args:
             part_id: the part, whose cell is there.
             name: of the function or variable that it defines.
             cases: lists of cases; None in place of a case asks for the variable.
+            by_itself: without the answer cells of earlier parts.
         """
-        exercise = next(e for e, s in self.answers.steps.items() if part_id in (x.id for x in s))
+        exercise, until = self._until(part_id)
         others = self.answers.others.get(exercise, ())
-        ids = [step.id for step in self.answers.steps[exercise]]
-        until = self.answers.steps[exercise][: ids.index(part_id) + 1]
-        steps = [self._step(s) for s in until if s.id == part_id or s.id not in self.harmful]
-        outcome = self._with_others(steps, others, name, cases)
-        earlier = {step["id"] for step in steps[:-1] if step["own"]}
-        if outcome.in_cells() and earlier:
-            steps = [step for step in steps if step["id"] not in earlier]
+        while True:
+            left_out = self.harmful | {s.id for s in until if s.own and by_itself}
+            steps = [self._step(s) for s in until if s.id == part_id or s.id not in left_out]
             outcome = self._with_others(steps, others, name, cases)
-            if not outcome.in_cells():
-                self.harmful |= earlier
-        if outcome.in_cells():
-            self.harmful.add(part_id)
-        return outcome
+            if outcome.cell not in {step["id"] for step in steps}:
+                return outcome
+            self.harmful.add(outcome.cell)
+            if outcome.cell == part_id:
+                return outcome
+
+    def second(self, part_id: str) -> bool:
+        """Say whether a part may run again by itself: it has not, and others do not wait long."""
+        if time.monotonic() - self.begin > PATIENCE * self.sandbox.limits.wall_seconds:
+            return False
+        return any(step.own and step.id != part_id for step in self._until(part_id)[1])
+
+    def _until(self, part_id: str) -> tuple[str, tuple[Step, ...]]:
+        """Return a part's exercise and its steps down to the part's."""
+        for exercise, steps in self.answers.steps.items():
+            ids = [step.id for step in steps]
+            if part_id in ids:
+                return exercise, steps[: ids.index(part_id) + 1]
+        raise KeyError(part_id)
 
     def _step(self, step: Step) -> dict[str, Any]:
         if step.id == STUDENT:
@@ -150,17 +163,15 @@ class Runs:
         if ending == "used":  # the part before has left something behind
             self._leave()
             ending, message = self._ask(start)
-        outcome = Outcome(ending, message.decode("utf-8", "replace")[:200])
         if ending != "answer":
-            return outcome
+            return _ended(ending, message)
         outcome = Outcome(start=loaded(message))
         if not isinstance(outcome.start, dict) or outcome.start.get("defined") is not True:
             return outcome
         for some in cases:
-            outcome.ending, message = self._ask(b"call\n" + json.dumps(some).encode())
-            if outcome.ending != "answer":
-                outcome.detail = message.decode("utf-8", "replace")[:200]
-                return outcome
+            ending, message = self._ask(b"call\n" + json.dumps(some).encode())
+            if ending != "answer":
+                return replace(_ended(ending, message), start=outcome.start, cell="")
             outcome.answers.append(loaded(message))
         return outcome
 
@@ -182,6 +193,11 @@ class Runs:
     def _leave(self) -> None:
         self.channel = None
         self.stack.close()
+
+
+def _ended(ending: str, message: bytes) -> Outcome:
+    detail, _, cell = message.decode("utf-8", "replace").partition("\n")
+    return Outcome(ending, detail[:100], cell)
 
 
 def loaded(message: bytes) -> Any:

@@ -62,6 +62,20 @@ DENIED = {
     "name_to_handle_at": (303, 264),
     "open_by_handle_at": (304, 265),
     "fanotify_init": (300, 262),
+    "migrate_pages": (256, 238),
+    "move_pages": (279, 239),
+    "process_madvise": (440, 440),
+    "process_mrelease": (448, 448),
+}
+# Denied for another process than the caller's: which argument names it, 0 for the caller.
+FOR_OTHERS = {
+    "prlimit64": (302, 261, 0),
+    "sched_setaffinity": (203, 122, 0),
+    "sched_setattr": (314, 274, 0),
+    "sched_setparam": (142, 118, 0),
+    "sched_setscheduler": (144, 119, 0),
+    "setpriority": (141, 140, 1),
+    "ioprio_set": (251, 30, 1),
 }
 MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # column, AUDIT_ARCH
 CLONE = (56, 220)
@@ -70,7 +84,7 @@ NEW_NAMESPACES = 0x7E020000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, 
 X32 = 0x40000000  # x86_64's second table of calls, with other numbers
 
 LOAD, EQUAL, AT_LEAST, ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-NUMBER, ARCHITECTURE, FIRST_ARGUMENT = 0, 4, 16  # offsets in struct seccomp_data
+NUMBER, ARCHITECTURE, ARGUMENTS = 0, 4, 16  # offsets in struct seccomp_data
 ALLOW, KILL, ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 
 
@@ -93,12 +107,20 @@ def program() -> bytes | None:
     ]
     for number in denied:
         lines += [_line(EQUAL, number, 0, 1), _line(RETURN, ERRNO | errno.EPERM)]
+    for *numbers, argument in FOR_OTHERS.values():
+        lines += [
+            _line(EQUAL, numbers[column], 0, 4),
+            _line(LOAD, ARGUMENTS + 8 * argument),
+            _line(EQUAL, 0, 1, 0),
+            _line(RETURN, ERRNO | errno.EPERM),
+            _line(RETURN, ALLOW),
+        ]
     # clone3 keeps its flags behind a pointer, where a filter can't read them; the C library
     # falls back to clone where the kernel has no clone3.
     lines += [_line(EQUAL, CLONE3, 0, 1), _line(RETURN, ERRNO | errno.ENOSYS)]
     lines += [
         _line(EQUAL, CLONE[column], 0, 3),
-        _line(LOAD, FIRST_ARGUMENT),
+        _line(LOAD, ARGUMENTS),
         _line(ANY_BIT, NEW_NAMESPACES, 0, 1),
         _line(RETURN, ERRNO | errno.EPERM),
         _line(RETURN, ALLOW),

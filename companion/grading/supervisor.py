@@ -27,14 +27,14 @@ RESIDENT = re.compile(rb"^Rss(?:Anon|Shmem):\s+(\d+) kB", re.MULTILINE)
 
 
 class TooMuchMemory(Exception):
-    """A part's processes hold more memory than they may."""
+    """A part's processes hold more memory, or have made more files, than they may."""
 
 
 class Child:
     """The process of one part and its descendants."""
 
-    def __init__(self, limits: Limits, outer: Channel) -> None:
-        self.limits = limits
+    def __init__(self, limits: Limits, scratch: Path, outer: Channel) -> None:
+        self.limits, self.scratch = limits, scratch
         self.deadline = time.monotonic() + limits.wall_seconds
         self.status: int | None = None
         inbox, to_child = os.pipe()
@@ -54,18 +54,25 @@ class Child:
         self.channel = Channel(from_child, to_child, self.look)
 
     def ask(self, message: bytes) -> bytes:
-        """Pass a message on, and return a status line and what the child answers."""
+        """Pass a message on, and return what ended it, a line each, or what the child answers."""
+        cell = b""
         try:
             self.channel.send(message, self.deadline)
-            return b"answer\n" + self.channel.receive(self.limits.answer_bytes, self.deadline)
+            while (reply := self._reply()).startswith(worker.BEGIN):
+                cell = reply[len(worker.BEGIN) :][:100]
+            return b"answer\n" + reply
         except Late:
-            return b"timeout\n"
+            ending = b"timeout\n\n"
         except TooLong:
-            return b"too long\n"
+            ending = b"too long\n\n"
         except TooMuchMemory:
-            return b"memory\n"
+            ending = b"memory\n\n"
         except Closed:
-            return b"crashed\n" + self.cause().encode()
+            ending = b"crashed\n" + self.cause().encode() + b"\n"
+        return ending + cell
+
+    def _reply(self) -> bytes:
+        return self.channel.receive(self.limits.answer_bytes, self.deadline)
 
     def look(self) -> bool:
         """Reap what has ended, count the memory of the rest, and say whether the child is gone."""
@@ -75,6 +82,10 @@ class Child:
                     self.status = found[1]
         if sum(map(resident, self.processes())) > self.limits.memory_bytes:
             raise TooMuchMemory
+        if alone():
+            scratch = os.statvfs(self.scratch)
+            if scratch.f_files - scratch.f_ffree > self.limits.scratch_files:
+                raise TooMuchMemory
         return self.status is not None
 
     def processes(self) -> list[int]:
@@ -140,7 +151,7 @@ def supervise(channel: Channel, limits: Limits) -> None:
             if not untouched(scratch, mode):
                 channel.send(b"used\n")
                 return
-            child = Child(limits, channel)
+            child = Child(limits, scratch, channel)
         assert child is not None
         channel.send(child.ask(message))
 

@@ -22,6 +22,7 @@ from companion.exercises.plain import NotPlain, plain
 from companion.grading.channel import Channel
 
 REQUEST_BYTES = 2**25
+BEGIN = b"cell "
 TAIL = 2000  # of what was printed, and of an error's message
 # Lines for Jupyter or the shell between lines of Python; what they do is no part of an answer.
 MAGIC = re.compile(r"^(\s*)(?:[%!].*|[\w.]+\?{1,2}\s*)$", re.MULTILINE)
@@ -61,7 +62,10 @@ def serve(channel: Channel) -> None:
     sys.modules["__main__"] = module
     names = module.__dict__
     names.update(display=print, get_ipython=lambda: None)
-    errors = {step["id"]: run_step(step, names) for step in job["steps"]}
+    errors = {}
+    for step in job["steps"]:
+        channel.send(BEGIN + step["id"].encode())  # who waits can tell in which cell it hangs
+        errors[step["id"]] = run_step(step, names)
     reply: dict[str, Any] = {"errors": errors, "defined": job["name"] in names}
     while True:
         with contextlib.suppress(Exception):
