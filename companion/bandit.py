@@ -33,7 +33,7 @@ class BanditSettings:
     """One run of the experiment; the defaults are the chapter's.
 
     Raises:
-        ValueError: if a field is not as its comment says.
+        ValueError: a field is not as its comment says.
 
     >>> BanditSettings(method="kl", beta=-1.0)
     Traceback (most recent call last):
@@ -91,7 +91,7 @@ class Bandit(NamedTuple):
 def run(settings: BanditSettings) -> tuple[EpochRecord, ...]:
     """Train a fresh policy for several epochs on one batch, and measure it after each epoch.
 
-    maximize mean of r A, of min(r A, clip(r) A), or of r A - beta KL(old, new)   (section 6)
+    maximize the mean of r A, min(r A, clip(r) A) or r A - beta KL(old, new)  (chapter, section 6)
 
     Args:
         settings: method, its coefficients, and the seed.
@@ -100,7 +100,7 @@ def run(settings: BanditSettings) -> tuple[EpochRecord, ...]:
         One record per epoch. The result depends on the settings alone; torch's global generator
         is left as it was found.
 
-    Reference: Schulman et al. (2017), section 6.1; protocol of the printed table, steps 7 and 8.
+    Reference: Schulman et al. 2017, section 6.1; protocol of the printed table, steps 7 and 8.
 
     >>> first = run(BanditSettings(method="clip", epochs=1))[0]
     >>> f"{first.kl:.3f} {first.outside:.3f} {first.largest_ratio:.3f} {first.improvement:.3f}"
@@ -128,7 +128,7 @@ def run(settings: BanditSettings) -> tuple[EpochRecord, ...]:
 def printed_columns(
     records: Sequence[EpochRecord], epochs: Sequence[int] = (1, 2, 4, 6, 10)
 ) -> dict[str, list[str]]:
-    """The four columns of the chapter's table, as it prints them.
+    """Write the four columns of the chapter's table, as it prints them.
 
     Args:
         records: what `run` returned.

@@ -25,7 +25,7 @@ def cpi_terms(mdp: TabularMDP, pi: ArrayLike, target: ArrayLike) -> CpiTerms:
     """Compute the two numbers that the bound of conservative policy iteration is made of.
 
     G = sum_s rho_pi(s) sum_a target(a|s) A_pi(s,a)
-    C = 2 gamma e / (1 - gamma)^2,  e = max_s |sum_a target(a|s) A_pi(s,a)|        (section 3)
+    C = 2 gamma e / (1 - gamma)^2,  e = max_s |sum_a target(a|s) A_pi(s,a)|  (chapter, section 3)
 
     Args:
         mdp: the MDP.
@@ -36,9 +36,9 @@ def cpi_terms(mdp: TabularMDP, pi: ArrayLike, target: ArrayLike) -> CpiTerms:
         CpiTerms.
 
     Raises:
-        ValueError: a policy has the wrong shape or is none.
+        ValueError: a policy has the wrong shape or is not a policy.
 
-    Reference: Kakade & Langford 2002, theorem 4.1, with its factor 1/(1 - gamma (1 - alpha))
+    Reference: Kakade and Langford 2002, theorem 4.1, with its factor 1/(1 - gamma (1 - alpha))
         replaced by its largest value 1/(1 - gamma); Schulman et al. 2015, equation 6.
     """
     old, new = check_one_policy(pi, mdp.shape, "pi"), check_one_policy(target, mdp.shape, "target")
@@ -52,7 +52,7 @@ def cpi_terms(mdp: TabularMDP, pi: ArrayLike, target: ArrayLike) -> CpiTerms:
 def cpi_bound(mdp: TabularMDP, pi: ArrayLike, target: ArrayLike, alpha: ArrayLike) -> FloatArray:
     """Bound from below the gain of mixing a target policy in.
 
-    J(pi_alpha) - J(pi) >= alpha G - alpha^2 C        (section 3; G and C as in `cpi_terms`)
+    J(pi_alpha) - J(pi) >= alpha G - alpha^2 C  (chapter, section 3; G and C as in `cpi_terms`)
 
     Args:
         mdp, pi, target: as for `cpi_terms`.
@@ -62,7 +62,7 @@ def cpi_bound(mdp: TabularMDP, pi: ArrayLike, target: ArrayLike, alpha: ArrayLik
         Lower bounds of the shape of alpha.
 
     Raises:
-        ValueError: alpha outside [0, 1], a policy that is none.
+        ValueError: alpha outside [0, 1], an argument that is not a policy.
     """
     weight = validation.finite_array("alpha", alpha)
     if ((weight < 0) | (weight > 1)).any():
@@ -75,7 +75,7 @@ def cpi_bound(mdp: TabularMDP, pi: ArrayLike, target: ArrayLike, alpha: ArrayLik
 def cpi_best_alpha(mdp: TabularMDP, pi: ArrayLike, target: ArrayLike) -> float:
     """Find the alpha in [0, 1] that maximizes `cpi_bound`.
 
-    alpha* = min(1, G / (2 C)), and 0 where G <= 0        (section 3)
+    alpha* = min(1, G / (2 C)), and 0 where G <= 0  (chapter, section 3)
 
     Args, Raises and Reference as for `cpi_terms`.
     """
@@ -89,7 +89,7 @@ def kl_bound(mdp: TabularMDP, old: ArrayLike, new: ArrayLike) -> FloatArray:
     """Bound from below the gain of any new policy by its largest KL over states.
 
     J(new) - J(old) >= sum_s rho_old sum_a new A_old - 4 e gamma / (1 - gamma)^2 max_s KL(old||new)
-    with e = max_{s,a} |A_old(s,a)|        (section 3)
+    with e = max_{s,a} |A_old(s,a)|  (chapter, section 3)
 
     Args:
         mdp: the MDP.
@@ -101,7 +101,7 @@ def kl_bound(mdp: TabularMDP, old: ArrayLike, new: ArrayLike) -> FloatArray:
         gamma is 0: then nothing is subtracted.
 
     Raises:
-        ValueError: a policy has the wrong shape or is none.
+        ValueError: a policy has the wrong shape or is not a policy.
 
     Reference: Schulman et al. 2015, theorem 1.
     """
@@ -122,7 +122,7 @@ def largest_steps(mdp: TabularMDP, pi: ArrayLike, target: ArrayLike) -> LargestS
     """Compare the step that each bound certifies with the step that truly loses nothing.
 
     Each is the largest alpha such that no smaller one makes the bound (or the true gain) negative
-    along pi_alpha = (1 - alpha) pi + alpha target        (section 3)
+    along pi_alpha = (1 - alpha) pi + alpha target  (chapter, section 3)
 
     Args:
         mdp: the MDP.
@@ -133,7 +133,7 @@ def largest_steps(mdp: TabularMDP, pi: ArrayLike, target: ArrayLike) -> LargestS
         LargestSteps, each in [0, 1].
 
     Raises:
-        ValueError: a policy has the wrong shape or is none.
+        ValueError: a policy has the wrong shape or is not a policy.
     """
 
     # Written as alpha times a slope, a gain keeps its digits and its sign however small alpha is.

@@ -20,7 +20,7 @@ def conjugate_gradient_iterates(
 ) -> Iterator[Vector]:
     """Yield the iterates x_1, x_2, ... of conjugate gradient for A x = b, from x_0 = 0.
 
-    x_j = argmin of x^T A x / 2 - b^T x over span{b, A b, ..., A^(j-1) b}   (section 4)
+    x_j = argmin of x^T A x / 2 - b^T x over span{b, A b, ..., A^(j-1) b}  (chapter, section 4)
 
     Args:
         matvec: the function v -> A v, for a symmetric positive definite A.
@@ -32,9 +32,9 @@ def conjugate_gradient_iterates(
         One new vector for each step; none if b is zero.
 
     Raises:
-        ValueError: if b is not a finite vector, or A is not positive definite on the way.
+        ValueError: b is not a finite vector, or A is not positive definite on the way.
 
-    Reference: Nocedal & Wright (2006), Numerical optimization, algorithm 5.2.
+    Reference: Nocedal and Wright 2006, algorithm 5.2.
 
     >>> A, b = np.diag([1.0, 4.0]), np.array([1.0, 2.0])
     >>> [x.round(3).tolist() for x in conjugate_gradient_iterates(lambda v: A @ v, b)]
@@ -79,7 +79,7 @@ def conjugate_gradient(
 def cg_error_bound(condition_number: float, j: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """Return the bound on the relative error of conjugate gradient after j steps.
 
-    |x_j - x*|_A / |x_0 - x*|_A <= 2 ((sqrt(k) - 1) / (sqrt(k) + 1))^j   (section 4)
+    |x_j - x*|_A / |x_0 - x*|_A <= 2 ((sqrt(k) - 1) / (sqrt(k) + 1))^j  (chapter, section 4)
 
     Args:
         condition_number: k, the largest over the smallest eigenvalue of A, at least 1.
@@ -89,9 +89,9 @@ def cg_error_bound(condition_number: float, j: npt.ArrayLike) -> npt.NDArray[np.
         The bound, the shape of j. It holds in the norm sqrt(x^T A x), not in the Euclidean one.
 
     Raises:
-        ValueError: if condition_number is not finite or below 1.
+        ValueError: condition_number is not finite or below 1.
 
-    Reference: Nocedal & Wright (2006), Numerical optimization, equation 5.36.
+    Reference: Nocedal and Wright 2006, equation 5.36.
 
     >>> cg_error_bound(9.0, [0, 1, 2])
     array([2. , 1. , 0.5])

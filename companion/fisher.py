@@ -19,7 +19,7 @@ from companion import validation
 def mean_kl(old_logits: Tensor, logits: Tensor) -> Tensor:
     """Return the KL divergence from the old policy to another, averaged over observations.
 
-    mean_n sum_a p_old(a|s_n) (log p_old(a|s_n) - log p(a|s_n))   (section 4)
+    mean_n sum_a p_old(a|s_n) (log p_old(a|s_n) - log p(a|s_n))  (chapter, section 4)
 
     Args:
         old_logits: logits of the old policy, shape (N, A).
@@ -29,9 +29,9 @@ def mean_kl(old_logits: Tensor, logits: Tensor) -> Tensor:
         The mean in nats, shape (). Actions of old probability 0 contribute 0.
 
     Raises:
-        ValueError: if the shapes differ, or there is no observation.
+        ValueError: the shapes differ, or there is no observation.
 
-    Reference: Schulman et al. (2015), Trust region policy optimization, section 4.
+    Reference: Schulman et al. 2015, section 4.
 
     >>> round(float(mean_kl(torch.zeros(1, 2), torch.tensor([[0.0, 2.0]]))), 4)
     0.4338
@@ -50,7 +50,7 @@ def mean_kl(old_logits: Tensor, logits: Tensor) -> Tensor:
 def fisher_matrix(policy: nn.Module, obs: Tensor) -> Tensor:
     """Return the Fisher matrix from outer products of scores: for small policies, to check.
 
-    F = mean_n sum_a p(a|s_n) score(a|s_n) score(a|s_n)^T, score = grad log p   (section 4)
+    F = mean_n sum_a p(a|s_n) score(a|s_n) score(a|s_n)^T, score = grad log p  (chapter, section 4)
 
     Args:
         policy: module from observations to logits, with P parameters.
@@ -60,9 +60,9 @@ def fisher_matrix(policy: nn.Module, obs: Tensor) -> Tensor:
         Shape (P, P), in the dtype of the parameters. A tabular softmax makes it singular.
 
     Raises:
-        ValueError: if obs is empty, or the policy does not return logits of shape (N, A).
+        ValueError: obs is empty, or the policy does not return logits of shape (N, A).
 
-    Reference: Kakade (2001), A natural policy gradient, section 2.
+    Reference: Kakade 2001, section 2.
 
     >>> fisher_matrix(nn.Linear(1, 2, bias=False), torch.zeros(3, 1))
     tensor([[0., 0.],
@@ -86,7 +86,7 @@ def fisher_vector_product(
 ) -> Callable[[Tensor], Tensor]:
     """Return the function v -> (F + damping I) v, without forming F.
 
-    F v = mean_n J_n^T (diag(p_n) - p_n p_n^T) J_n v, J_n = d logits_n / d theta   (exercise 20.3)
+    F v = mean_n J_n^T (diag(p_n) - p_n p_n^T) J_n v, J_n = d logits_n / d theta  (exercise 20.3)
 
     At theta_old the gradient of KL(old||new) in the logits is zero, so the logits' own second
     derivatives drop out of the Hessian of the mean KL in theta, which leaves J^T M J with
@@ -103,10 +103,10 @@ def fisher_vector_product(
         holds until the parameters change (PyTorch raises an error when it is called after that).
 
     Raises:
-        ValueError: if damping is negative or not finite, obs is empty, or the policy does not
+        ValueError: damping is negative or not finite, obs is empty, or the policy does not
             return logits of shape (N, A) that depend on its parameters.
 
-    Reference: Schulman et al. (2015), Trust region policy optimization, appendix C.1.
+    Reference: Schulman et al. 2015, appendix C.1.
 
     >>> policy = nn.Linear(1, 2, bias=False)
     >>> fisher_vector_product(policy, torch.ones(1, 1), damping=0.5)(torch.tensor([2.0, 2.0]))

@@ -28,7 +28,7 @@ def performance_difference(
 ) -> PerformanceDifference:
     """Compute the two sides of the performance-difference lemma independently.
 
-    J(new) - J(old) = sum_s rho_new(s) sum_a new(a|s) A_old(s,a)        (exercise 20.1)
+    J(new) - J(old) = sum_s rho_new(s) sum_a new(a|s) A_old(s,a)  (exercise 20.1)
 
     The left side needs two value functions; the right side the visitation of new and the
     advantages of old.
@@ -42,9 +42,9 @@ def performance_difference(
         PerformanceDifference with the leading axes of new.
 
     Raises:
-        ValueError: a policy has the wrong shape or is none.
+        ValueError: a policy has the wrong shape or is not a policy.
 
-    Reference: Kakade & Langford 2002, lemma 6.1.
+    Reference: Kakade and Langford 2002, lemma 6.1.
     """
     before, after = check_policy(old, mdp.shape, "old"), check_policy(new, mdp.shape, "new")
     gain = expected_return(mdp, after) - expected_return(mdp, before)
@@ -55,7 +55,7 @@ def performance_difference(
 def surrogate_gain(mdp: TabularMDP, old: ArrayLike, new: ArrayLike) -> FloatArray:
     """Compute what the surrogate promises: the lemma's right side under old's own visitation.
 
-    L_old(new) - J(old) = sum_s rho_old(s) sum_a new(a|s) A_old(s,a)        (section 2)
+    L_old(new) - J(old) = sum_s rho_old(s) sum_a new(a|s) A_old(s,a)  (chapter, section 2)
 
     Args and Raises as for `performance_difference`.
 
@@ -70,7 +70,7 @@ def surrogate_gain(mdp: TabularMDP, old: ArrayLike, new: ArrayLike) -> FloatArra
 
 
 def surrogate(mdp: TabularMDP, old: ArrayLike, new: ArrayLike) -> FloatArray:
-    """Compute the surrogate L_old(new) = J(old) + `surrogate_gain` (section 2)."""
+    """Compute the surrogate L_old(new) = J(old) + `surrogate_gain` (chapter, section 2)."""
     gain = surrogate_gain(mdp, old, new)
     return expected_return(mdp, old) + gain
 
@@ -91,7 +91,7 @@ def sampled_surrogate_gain(
 ) -> SampleMean:
     """Estimate the surrogate gain from state-action pairs that the old policy visited.
 
-    1/(1 - gamma) mean_i [ new(a_i|s_i) / old(a_i|s_i) A_old(s_i,a_i) ]        (section 2)
+    1/(1 - gamma) mean_i [ new(a_i|s_i) / old(a_i|s_i) A_old(s_i,a_i) ]  (chapter, section 2)
 
     The advantages are exact here, so that what remains is the sampling error alone.
 

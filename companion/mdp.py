@@ -72,7 +72,7 @@ def evaluate(mdp: TabularMDP, pi: ArrayLike) -> Evaluation:
     """Evaluate a policy exactly, by one linear solve for its values and one for its visitation.
 
     v = (I - gamma P_pi)^-1 r_pi,  q = r + gamma P v,  adv = q - v,
-    rho = (I - gamma P_pi^T)^-1 mu, of total mass 1/(1 - gamma)        (notation)
+    rho = (I - gamma P_pi^T)^-1 mu, of total mass 1/(1 - gamma)  (notation)
 
     Args:
         mdp: the MDP.
@@ -140,7 +140,7 @@ def expected_return(mdp: TabularMDP, pi: ArrayLike) -> FloatArray:
 def optimal_action_values(mdp: TabularMDP) -> FloatArray:
     """Find the action values that solve Bellman's optimality equation, by policy iteration.
 
-    q(s,a) = r(s,a) + gamma sum_s' P(s'|s,a) max_b q(s',b)        (section 9)
+    q(s,a) = r(s,a) + gamma sum_s' P(s'|s,a) max_b q(s',b)  (chapter, section 9)
 
     Args:
         mdp: the MDP; the optimal return is mdp.mu @ q.max(axis=1).

@@ -24,7 +24,7 @@ from companion.policy import FloatArray, check_policy, greedy, softmax
 def policy_gradient(mdp: TabularMDP, pi: FloatArray, values: Values) -> FloatArray:
     """Compute the exact gradient of J with respect to the logits of a tabular softmax.
 
-    dJ / d logits(s,a) = rho_pi(s) pi(a|s) A_pi(s,a)        (section 9)
+    dJ / d logits(s,a) = rho_pi(s) pi(a|s) A_pi(s,a)  (chapter, section 9)
 
     Args:
         mdp: the MDP.
@@ -42,7 +42,7 @@ def policy_gradient(mdp: TabularMDP, pi: FloatArray, values: Values) -> FloatArr
 def natural_gradient(mdp: TabularMDP, pi: FloatArray, values: Values) -> FloatArray:
     """Compute the natural gradient of J, which for a tabular softmax is the advantage itself.
 
-    F^+ dJ / d logits = A_pi / (1 - gamma), up to a constant in each state        (section 9)
+    F^+ dJ / d logits = A_pi / (1 - gamma), up to a constant in each state  (chapter, section 9)
 
     F is the Fisher matrix under d_pi. The constant moves no probability, and pi is not needed: the
     visitation and the probabilities of the gradient cancel against those in F.
@@ -57,7 +57,7 @@ def natural_gradient(mdp: TabularMDP, pi: FloatArray, values: Values) -> FloatAr
 def fisher(mdp: TabularMDP, pi: ArrayLike) -> FloatArray:
     """Form the Fisher matrix of a tabular softmax under its own visitation, to check with.
 
-    F = sum_s d_pi(s) (diag pi(.|s) - pi(.|s) pi(.|s)^T), one block a state        (section 4)
+    F = sum_s d_pi(s) (diag pi(.|s) - pi(.|s) pi(.|s)^T), one block a state  (chapter, section 4)
 
     It is singular: adding a constant to a state's logits changes nothing.
 
@@ -83,7 +83,7 @@ def fisher(mdp: TabularMDP, pi: ArrayLike) -> FloatArray:
 def mirror_step(pi: ArrayLike, q: ArrayLike, eta: float) -> FloatArray:
     """Solve one step of policy mirror descent in closed form.
 
-    argmax_p { eta <p, q(s,.)> - KL(p || pi(.|s)) } = pi exp(eta q) / Z        (exercise 20.7)
+    argmax_p { eta <p, q(s,.)> - KL(p || pi(.|s)) } = pi exp(eta q) / Z  (exercise 20.7)
 
     Args:
         pi: (..., S, A) policy.
@@ -131,7 +131,7 @@ def run(
 ) -> Run:
     """Ascend from given logits with exact values, recording the gap to the best return.
 
-    logits_{k+1} = logits_k + eta growth^k direction_k,  gap_k = J* - J(pi_k)        (section 9)
+    logits_{k+1} = logits_k + eta growth^k direction_k,  gap_k = J* - J(pi_k)  (chapter, section 9)
 
     Args:
         mdp: the MDP.
@@ -146,7 +146,7 @@ def run(
 
     Raises:
         ValueError: start not finite or of the wrong shape; eta or growth not finite and above 0;
-            an eta for each of other runs than start has; iterations below 1.
+            an eta that does not broadcast with start's leading axes; iterations below 1.
     """
     logits, step = side_by_side(check_logits(mdp, start), validation.finite_array("eta", eta))
     factor = validation.positive("growth", growth)
@@ -164,8 +164,7 @@ def run(
 def policy_iteration(mdp: TabularMDP, start: ArrayLike, iterations: int) -> FloatArray:
     """Act greedily on the exact values of the policy before, recording the gap to the best return.
 
-    pi_{k+1}(s) = argmax_a q_{pi_k}(s,a): the limit of the mirror step for eta to infinity
-    (section 9)
+    pi_{k+1}(s) = argmax_a q_{pi_k}(s,a), the mirror step as eta grows  (chapter, section 9)
 
     Args:
         mdp: the MDP.

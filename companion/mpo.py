@@ -26,7 +26,7 @@ def dual(
 ) -> float:
     """Compute the dual of the E-step, convex in the temperature.
 
-    g(T) = T kl_radius + T sum_s w(s) log sum_a pi_old(a|s) exp(q(s,a) / T)        (section 9)
+    g(T) = T kl_radius + T sum_s w(s) log sum_a pi_old(a|s) exp(q(s,a) / T)  (chapter, section 9)
 
     Its minimum is the largest sum_s w(s) sum_a p(a|s) q(s,a) with mean KL(p || pi_old) at most
     kl_radius.
@@ -50,7 +50,7 @@ def dual(
 def e_step(pi_old: ArrayLike, q: ArrayLike, weights: ArrayLike, kl_radius: float) -> EStep:
     """Improve a policy as far as a mean KL allows, without regard to what a network can represent.
 
-    p(a|s) = pi_old(a|s) exp(q(s,a) / T) / Z(s), a mirror step with eta = 1/T        (section 9)
+    p(a|s) = pi_old(a|s) exp(q(s,a) / T) / Z(s), a mirror step with eta = 1/T  (chapter, section 9)
 
     T is where the derivative of `dual`, kl_radius - sum_s w(s) KL(p || pi_old)(s), is zero.
 

@@ -18,9 +18,9 @@ Array: TypeAlias = Any  # the array libraries share no base class
 
 
 def ratio(logp: Array, logp_old: Array) -> Array:
-    """Probability ratio of the new policy to the old one at the actions taken.
+    """Compute the probability ratio of the new policy to the old one at the actions taken.
 
-    r = pi(a|s) / pi_old(a|s) = exp(logp - logp_old)   (section 2)
+    r = pi(a|s) / pi_old(a|s) = exp(logp - logp_old)  (chapter, section 2)
 
     Args:
         logp: log-probabilities under the new policy, any shape, nats; -inf gives ratio 0.
@@ -30,10 +30,10 @@ def ratio(logp: Array, logp_old: Array) -> Array:
         Ratios, same shape and dtype.
 
     Raises:
-        ValueError: if logp_old holds -inf (an action that cannot have been sampled), a value is
+        ValueError: logp_old holds -inf (an action that cannot have been sampled), a value is
             NaN or +inf, or the arrays are empty or differ in shape.
 
-    Reference: Schulman et al. (2017), section 3.
+    Reference: Schulman et al. 2017, section 3.
 
     >>> import numpy as np
     >>> ratio(np.log([0.6, 0.1]), np.log([0.5, 0.2])).round(3)
@@ -46,9 +46,9 @@ def ratio(logp: Array, logp_old: Array) -> Array:
 
 
 def band(clip_range: float, clip_range_high: float | None = None) -> tuple[float, float]:
-    """The edges of the band of ratios that the clip leaves alone.
+    """Return the edges of the band of ratios that the clip leaves alone.
 
-    (1 - eps_low, 1 + eps_high)   (section 5)
+    (1 - eps_low, 1 + eps_high)  (chapter, section 5)
 
     Args:
         clip_range: eps_low, and eps_high too unless that is given; finite and > 0.
@@ -58,9 +58,9 @@ def band(clip_range: float, clip_range_high: float | None = None) -> tuple[float
         Lower and upper edge.
 
     Raises:
-        ValueError: if a range is not finite or not positive.
+        ValueError: a range is not finite or not positive.
 
-    Reference: Schulman et al. (2017), equation 7.
+    Reference: Schulman et al. 2017, equation 7.
 
     >>> band(0.2), band(0.2, 0.28)
     ((0.8, 1.2), (0.8, 1.28))
@@ -73,9 +73,9 @@ def band(clip_range: float, clip_range_high: float | None = None) -> tuple[float
 def clipped_objective(
     ratio: Array, adv: Array, clip_range: float = 0.2, clip_range_high: float | None = None
 ) -> Array:
-    """PPO's objective (maximized), per sample.
+    """Compute PPO's objective (maximized), per sample.
 
-    min(r A, clip(r, 1 - eps_low, 1 + eps_high) A)   (section 5)
+    min(r A, clip(r, 1 - eps_low, 1 + eps_high) A)  (chapter, section 5)
 
     Args:
         ratio: probability ratios, any shape, finite and >= 0.
@@ -86,9 +86,9 @@ def clipped_objective(
         Objective per sample, shape of ratio.
 
     Raises:
-        ValueError: if a range, a shape or a value is not as above.
+        ValueError: a range, a shape or a value is not as above.
 
-    Reference: Schulman et al. (2017), equation 7.
+    Reference: Schulman et al. 2017, equation 7.
 
     >>> import numpy as np
     >>> r = np.array([0.5, 1.0, 1.5])
@@ -103,9 +103,9 @@ def clipped_objective(
 def clipped_derivative(
     ratio: Array, adv: Array, clip_range: float = 0.2, clip_range_high: float | None = None
 ) -> Array:
-    """Derivative of `clipped_objective` in the ratio, per sample.
+    """Differentiate `clipped_objective` in the ratio, per sample.
 
-    A > 0: A up to 1 + eps_high, then 0;  A < 0: 0 up to 1 - eps_low, then A   (exercise 20.5a)
+    A > 0: A up to 1 + eps_high, then 0;  A < 0: 0 up to 1 - eps_low, then A  (exercise 20.5a)
 
     At the kink there is no derivative: the two sides give A and 0. The value returned is A, the one
     from inside the band; PyTorch's autograd says the same.
@@ -119,7 +119,7 @@ def clipped_derivative(
     Raises:
         ValueError: as for `clipped_objective`.
 
-    Reference: Schulman et al. (2017), figure 1.
+    Reference: Schulman et al. 2017, figure 1.
 
     >>> import numpy as np
     >>> r = np.array([0.5, 1.0, 1.5])
@@ -133,9 +133,9 @@ def clipped_derivative(
 
 
 def penalized_objective(ratio: Array, adv: Array, kl: Array, beta: float) -> Array:
-    """PPO's objective with a KL penalty in place of the clip (maximized), per sample.
+    """Compute PPO's objective with a KL penalty instead of the clip (maximized), per sample.
 
-    r A - beta KL(pi_old || pi)   (section 5)
+    r A - beta KL(pi_old || pi)  (chapter, section 5)
 
     Args:
         ratio: probability ratios, any shape, finite and >= 0.
@@ -147,9 +147,9 @@ def penalized_objective(ratio: Array, adv: Array, kl: Array, beta: float) -> Arr
         Objective per sample, shape of ratio.
 
     Raises:
-        ValueError: if beta, a shape or a value is not as above.
+        ValueError: beta, a shape or a value is not as above.
 
-    Reference: Schulman et al. (2017), equation 8.
+    Reference: Schulman et al. 2017, equation 8.
 
     >>> import numpy as np
     >>> penalized_objective(np.array([1.5]), np.array([2.0]), np.array([0.1]), beta=3.0)
@@ -163,9 +163,9 @@ def penalized_objective(ratio: Array, adv: Array, kl: Array, beta: float) -> Arr
 
 
 def adapt_beta(beta: float, kl: float, target_kl: float) -> float:
-    """The penalty coefficient for the next epoch, from the KL that the last one measured.
+    """Choose the next epoch's penalty coefficient from the KL that the last one measured.
 
-    2 beta if KL > 1.5 target;  beta / 2 if KL < target / 1.5;  else beta   (section 5)
+    2 beta if KL > 1.5 target;  beta / 2 if KL < target / 1.5;  else beta  (chapter, section 5)
 
     Args:
         beta: current coefficient, finite and > 0 (doubling would never leave 0).
@@ -176,9 +176,9 @@ def adapt_beta(beta: float, kl: float, target_kl: float) -> float:
         The new coefficient.
 
     Raises:
-        ValueError: if an argument is not as above.
+        ValueError: an argument is not as above.
 
-    Reference: Schulman et al. (2017), section 4.
+    Reference: Schulman et al. 2017, section 4.
 
     >>> adapt_beta(1.0, kl=0.04, target_kl=0.02), adapt_beta(1.0, kl=0.01, target_kl=0.02)
     (2.0, 0.5)
@@ -193,9 +193,9 @@ def adapt_beta(beta: float, kl: float, target_kl: float) -> float:
 
 
 def clipped_value_loss(v: Array, v_old: Array, target: Array, clip_range: float = 0.2) -> Array:
-    """Value loss (minimized) without reward for leaving a band around the old value, per sample.
+    """Compute a value loss (minimized) that does not reward leaving a band around the old value.
 
-    max((v - G)^2, (v_old + clip(v - v_old, -eps, eps) - G)^2)   (exercise 20.8)
+    max((v - G)^2, (v_old + clip(v - v_old, -eps, eps) - G)^2)  (exercise 20.8)
 
     Args:
         v: new values, any shape, finite.
@@ -207,9 +207,9 @@ def clipped_value_loss(v: Array, v_old: Array, target: Array, clip_range: float 
         Loss per sample, shape of v.
 
     Raises:
-        ValueError: if clip_range, a shape or a value is not as above.
+        ValueError: clip_range, a shape or a value is not as above.
 
-    Reference: Engstrom et al. (2020), section 3.
+    Reference: Engstrom et al. 2020, section 3.
 
     >>> import numpy as np
     >>> clipped_value_loss(np.array([0.1, 0.5]), v_old=0.0, target=1.0)
@@ -223,9 +223,9 @@ def clipped_value_loss(v: Array, v_old: Array, target: Array, clip_range: float 
 def clipped_value_derivative(
     v: Array, v_old: Array, target: Array, clip_range: float = 0.2
 ) -> Array:
-    """Derivative of `clipped_value_loss` in the new value, per sample.
+    """Differentiate `clipped_value_loss` in the new value, per sample.
 
-    0 if v is outside the band and nearer to G than the band's edge, else 2 (v - G)   (ex. 20.8)
+    0 if v is outside the band and nearer to G than the band's edge, else 2 (v - G)  (exercise 20.8)
 
     At the two kinks (that edge, and its mirror image beyond G) the sides give 2 (v - G) and 0. The
     value returned is 2 (v - G); PyTorch's autograd agrees at the edge and halves it at the image.
@@ -239,7 +239,7 @@ def clipped_value_derivative(
     Raises:
         ValueError: as for `clipped_value_loss`.
 
-    Reference: Engstrom et al. (2020), section 3.
+    Reference: Engstrom et al. 2020, section 3.
 
     >>> import numpy as np
     >>> clipped_value_derivative(np.array([0.1, 0.5]), v_old=0.0, target=1.0)
@@ -254,9 +254,9 @@ def clipped_value_derivative(
 def fraction_outside(
     ratio: Array, clip_range: float = 0.2, clip_range_high: float | None = None
 ) -> float:
-    """Share of the samples whose ratio is outside the band (its edges are inside).
+    """Return the share of the samples whose ratio is outside the band (its edges are inside).
 
-    mean of 1[r < 1 - eps_low or r > 1 + eps_high]   (section 6)
+    mean of 1[r < 1 - eps_low or r > 1 + eps_high]  (chapter, section 6)
 
     Args:
         ratio: probability ratios, any shape, finite and >= 0.
@@ -266,9 +266,9 @@ def fraction_outside(
         A number in [0, 1].
 
     Raises:
-        ValueError: if a range, a shape or a value is not as above.
+        ValueError: a range, a shape or a value is not as above.
 
-    Reference: Huang et al. (2022), debug variables.
+    Reference: Huang et al. 2022, debug variables.
 
     >>> import numpy as np
     >>> fraction_outside(np.array([0.5, 1.0, 1.1, 1.3]))
@@ -296,7 +296,7 @@ def _check_values(v: Array, v_old: Array, target: Array, clip_range: float) -> A
 
 
 def _namespace(**arrays: Array) -> Any:
-    """The arrays' library; the first array sets the shape that the others must have."""
+    """Return the arrays' library; the first array sets the shape that the others must have."""
     xp = array_namespace(*arrays.values())
     first, *others = arrays
     shape = tuple(arrays[first].shape)

@@ -44,7 +44,7 @@ def check_one_policy(pi: ArrayLike, shape: tuple[int, int], name: str = "pi") ->
 def softmax(logits: ArrayLike) -> FloatArray:
     """Turn logits into probabilities along the last axis.
 
-    pi(a|s) = exp(logits(s,a)) / sum_b exp(logits(s,b))        (section 1)
+    pi(a|s) = exp(logits(s,a)) / sum_b exp(logits(s,b))  (chapter, section 1)
 
     Args:
         logits: (..., A) float64, any finite size.
@@ -109,7 +109,7 @@ def greedy(q: ArrayLike) -> FloatArray:
 def mixture(pi: ArrayLike, other: ArrayLike, alpha: ArrayLike) -> FloatArray:
     """Mix two policies state by state, as conservative policy iteration does.
 
-    pi_alpha(a|s) = (1 - alpha) pi(a|s) + alpha pi'(a|s)        (section 3)
+    pi_alpha(a|s) = (1 - alpha) pi(a|s) + alpha pi'(a|s)  (chapter, section 3)
 
     Args:
         pi, other: (S, A) policies.
@@ -119,9 +119,9 @@ def mixture(pi: ArrayLike, other: ArrayLike, alpha: ArrayLike) -> FloatArray:
         alpha.shape + (S, A).
 
     Raises:
-        ValueError: alpha outside [0, 1], or a policy that is none.
+        ValueError: alpha outside [0, 1], or an argument that is not a policy.
 
-    Reference: Kakade & Langford 2002, section 4.
+    Reference: Kakade and Langford 2002, section 4.
     """
     old = check_policy(pi)
     new = check_policy(other, (old.shape[-2], old.shape[-1]), "other")
@@ -135,7 +135,7 @@ def mixture(pi: ArrayLike, other: ArrayLike, alpha: ArrayLike) -> FloatArray:
 def score(pi: ArrayLike) -> FloatArray:
     """Return the gradient of log pi(a|s) with respect to that state's logits.
 
-    d log pi(a|s) / d logits(s,b) = 1[a = b] - pi(b|s)        (section 1)
+    d log pi(a|s) / d logits(s,b) = 1[a = b] - pi(b|s)  (chapter, section 1)
 
     Args:
         pi: (..., S, A) softmax policy.
@@ -150,7 +150,7 @@ def score(pi: ArrayLike) -> FloatArray:
 def kl(old: ArrayLike, new: ArrayLike) -> FloatArray:
     """Measure how far `new` is from `old` in each state, in nats.
 
-    KL(old || new)(s) = sum_a old(a|s) log(old(a|s) / new(a|s))        (section 3)
+    KL(old || new)(s) = sum_a old(a|s) log(old(a|s) / new(a|s))  (chapter, section 3)
 
     Infinite where `new` rules out an action that `old` takes.
 
@@ -161,7 +161,7 @@ def kl(old: ArrayLike, new: ArrayLike) -> FloatArray:
         (..., S), zero exactly where the rows are equal.
 
     Raises:
-        ValueError: shapes that do not match, or a policy that is none.
+        ValueError: shapes that do not match, or an argument that is not a policy.
 
     >>> kl([[0.5, 0.5]], [[0.5, 0.5]])
     array([0.])

@@ -22,7 +22,7 @@ class SoftValues(NamedTuple):
 def soft_values(mdp: TabularMDP, logp: ArrayLike, tau: float) -> SoftValues:
     """Evaluate a policy that earns tau times its entropy in every state, by one linear solve.
 
-    v = sum_a pi (q - tau log pi),  q = r + gamma P v        (section 9)
+    v = sum_a pi (q - tau log pi),  q = r + gamma P v  (chapter, section 9)
 
     Args:
         mdp: the MDP.
@@ -33,9 +33,9 @@ def soft_values(mdp: TabularMDP, logp: ArrayLike, tau: float) -> SoftValues:
         SoftValues with the leading axes of logp.
 
     Raises:
-        ValueError: tau not finite and above 0, logp not finite or no log-probabilities.
+        ValueError: tau not finite and above 0, logp not finite or not log-probabilities.
 
-    Reference: Geist, Scherrer & Pietquin 2019, section 2; Cen et al. 2022, section 2.
+    Reference: Geist et al. 2019, section 2; Cen et al. 2022, section 2.
     """
     log_pi = _check_logp(mdp, logp)
     price = validation.positive("tau", tau)
@@ -56,7 +56,7 @@ class SoftOptimum(NamedTuple):
 def soft_optimum(mdp: TabularMDP, tau: float) -> SoftOptimum:
     """Find the optimum of the regularized problem by soft value iteration.
 
-    v(s) = tau log sum_a exp(q(s,a) / tau),  pi = exp((q - v) / tau)        (section 9)
+    v(s) = tau log sum_a exp(q(s,a) / tau),  pi = exp((q - v) / tau)  (chapter, section 9)
 
     Args:
         mdp: the MDP.
@@ -68,7 +68,7 @@ def soft_optimum(mdp: TabularMDP, tau: float) -> SoftOptimum:
     Raises:
         ValueError: tau not finite and above 0.
 
-    Reference: Neu, Jonsson & Gomez 2017, section 3.
+    Reference: Neu et al. 2017, section 3.
     """
     price = validation.positive("tau", tau)
     v: FloatArray = np.zeros(mdp.shape[0])
@@ -85,7 +85,7 @@ def soft_optimum(mdp: TabularMDP, tau: float) -> SoftOptimum:
 def regularized_step(logp: FloatArray, q: FloatArray, tau: float, eta: float) -> FloatArray:
     """Take one step of the natural gradient on the regularized problem.
 
-    pi_{k+1} = pi_k^(1 - eta tau) exp(eta q_k) / Z        (section 9)
+    pi_{k+1} = pi_k^(1 - eta tau) exp(eta q_k) / Z  (chapter, section 9)
 
     With eta = 1/tau the old policy drops out: soft policy iteration.
 

@@ -21,7 +21,8 @@ MODULUS = 2**31 - 1
 def portable_categorical(p: torch.Tensor, *, generator: torch.Generator) -> torch.Tensor:
     """Draw one action per row of p, the same on every platform and in every PyTorch build.
 
-    argmax_a p(a) / e(a), e(a) = -ln u(a), u from x' = 1132489760 x mod (2^31 - 1)   (section 6)
+    argmax_a p(a) / e(a), e(a) = -ln u(a),
+    u from x' = 1132489760 x mod (2^31 - 1)  (chapter, section 6)
 
     The e(a) are exponential variables, so the smallest e(a) / p(a) falls on action a with
     probability p(a). `torch.multinomial` races in the same way, but with exponentials that depend
@@ -36,9 +37,9 @@ def portable_categorical(p: torch.Tensor, *, generator: torch.Generator) -> torc
         Actions, shape (N,), int64.
 
     Raises:
-        ValueError: if p is empty, is not a floating (N, A) tensor, or a row is no distribution.
+        ValueError: p is empty, is not a floating (N, A) tensor, or a row is not a distribution.
 
-    Reference: L'Ecuyer (1999), Mathematics of Computation 68, 249-260 (the multiplier).
+    Reference: L'Ecuyer 1999, table 2 (the multiplier).
 
     >>> import torch
     >>> p = torch.tensor([[0.2, 0.8], [1.0, 0.0], [0.5, 0.5]])
@@ -91,7 +92,7 @@ def visits(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Draw independent state-action pairs from d_pi x pi exactly.
 
-    Pr(s) = (1 - gamma) sum_t gamma^t Pr(S_t = s | pi)        (section 2)
+    Pr(s) = (1 - gamma) sum_t gamma^t Pr(S_t = s | pi)  (chapter, section 2)
 
     Each pair comes from a walk of its own that stops after each step with probability 1 - gamma.
 
@@ -105,7 +106,7 @@ def visits(
         states (n,), actions (n,), int64.
 
     Raises:
-        ValueError: pi is no policy of the MDP, n below 1.
+        ValueError: pi is not a policy of the MDP, n below 1.
     """
     policy = check_policy(pi, mdp.shape)
     count = validation.whole("n", n, 1)
@@ -135,7 +136,7 @@ def trajectories(
         states (n, horizon), actions (n, horizon), int64; rewards are mdp.r[states, actions].
 
     Raises:
-        ValueError: pi is no policy of the MDP, n or horizon below 1.
+        ValueError: pi is not a policy of the MDP, n or horizon below 1.
     """
     policy = check_policy(pi, mdp.shape)
     count, steps = validation.whole("n", n, 1), validation.whole("horizon", horizon, 1)
@@ -151,7 +152,7 @@ def trajectories(
 def effective_sample_share(weights: ArrayLike) -> float:
     """Say how evenly importance weights are spread, as a share of the sample.
 
-    1 / (n sum_i w_i^2) for weights normalized to sum 1        (section 8)
+    1 / (n sum_i w_i^2) for weights normalized to sum 1  (chapter, section 8)
 
     Args:
         weights: any shape, finite, not negative, not all 0; need not be normalized.

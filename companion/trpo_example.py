@@ -64,7 +64,7 @@ def problem(seed: int = 0) -> Problem:
 def run(
     *, delta: float = 0.01, damping: float = 0.1, iterations: int = 10, seed: int = 0
 ) -> Example:
-    """Compute the printed table of section 4 (exercise 20.4).
+    """Compute the printed table of one TRPO step (chapter, section 4; exercise 20.4).
 
     Args:
         delta: KL radius in nats, positive.
@@ -76,9 +76,9 @@ def run(
         The numbers. The defaults are the chapter's.
 
     Raises:
-        ValueError: if an argument is out of range.
+        ValueError: an argument is out of range.
 
-    Reference: Schulman et al. (2015), Trust region policy optimization, appendix C.
+    Reference: Schulman et al. 2015, appendix C.
 
     >>> [f"{error:.1e}" for error in run().relative_error[:3]]
     ['5.5e-01', '3.0e-01', '1.7e-01']

@@ -22,7 +22,7 @@ from companion.objective import ratio
 def natural_step(direction: Vector, curvature: float, delta: float) -> Vector:
     """Return the multiple of a direction at which the quadratic model of the mean KL is delta.
 
-    step = sqrt(2 delta / (d^T F d)) d, predicted gain g . step   (exercise 20.3)
+    step = sqrt(2 delta / (d^T F d)) d, predicted gain g . step  (exercise 20.3)
 
     Args:
         direction: d, shape (P,): F^-1 g for the natural step, g for a vanilla step of the same KL.
@@ -33,9 +33,9 @@ def natural_step(direction: Vector, curvature: float, delta: float) -> Vector:
         The step, shape (P,); zero for the zero direction.
 
     Raises:
-        ValueError: if delta is not finite and positive, or d^T F d is not positive.
+        ValueError: delta is not finite and positive, or d^T F d is not positive.
 
-    Reference: Schulman et al. (2015), Trust region policy optimization, appendix C.
+    Reference: Schulman et al. 2015, appendix C.
 
     >>> import numpy as np
     >>> natural_step(np.array([3.0]), curvature=36.0, delta=0.5)  # F = 4
@@ -61,7 +61,8 @@ class Surrogate(NamedTuple):
 def surrogate(policy: nn.Module, obs: Tensor, actions: Tensor, adv: Tensor) -> Surrogate:
     """Return the gradient of the sampled surrogate, and what a step away from here gains and costs.
 
-    g = grad mean_n ratio_n adv_n, gain = mean_n (ratio_n - 1) adv_n, kl = mean KL   (section 4)
+    g = grad mean_n ratio_n adv_n,
+    gain = mean_n (ratio_n - 1) adv_n, kl = mean KL(old||new)  (chapter, section 4)
 
     Args:
         policy: module from observations to logits, with the parameters that collected the data.
@@ -74,10 +75,10 @@ def surrogate(policy: nn.Module, obs: Tensor, actions: Tensor, adv: Tensor) -> S
         policy as it is, and returns NaN where the step makes a logit NaN.
 
     Raises:
-        ValueError: if the batch is empty, shapes differ, an action is out of range or has
+        ValueError: the batch is empty, shapes differ, an action is out of range or has
             probability 0, or an advantage is not finite.
 
-    Reference: Schulman et al. (2015), Trust region policy optimization, equation 14.
+    Reference: Schulman et al. 2015, equation 14.
 
     >>> policy = nn.Linear(1, 2, bias=False)
     >>> g, evaluate = surrogate(policy, torch.ones(2, 1), torch.tensor([0, 1]), torch.ones(2))
@@ -125,7 +126,7 @@ def line_search(
 ) -> LineSearch:
     """Halve a step until the policy has not moved too far and the surrogate has improved.
 
-    first fraction 1, 1/2, 1/4, ... with mean KL(old||new) <= delta and gain > 0   (section 4)
+    first fraction of 1, 1/2, 1/4, ... with mean KL <= delta and gain > 0  (chapter, section 4)
 
     Args:
         evaluate: the function step -> (gain, kl), as surrogate returns it.
@@ -137,9 +138,9 @@ def line_search(
         The first fraction that passes, or fraction 0.0: keep the old parameters. NaN never passes.
 
     Raises:
-        ValueError: if delta is not finite and positive, or halvings not a whole number >= 0.
+        ValueError: delta is not finite and positive, or halvings not a whole number >= 0.
 
-    Reference: Schulman et al. (2015), Trust region policy optimization, appendix C.
+    Reference: Schulman et al. 2015, appendix C.
 
     >>> line_search(lambda x: (float(x), float(x) ** 2), torch.tensor(1.0), delta=0.1)
     LineSearch(fraction=0.25, gain=0.25, kl=0.0625, halvings=2, accepted=True)
@@ -179,7 +180,7 @@ def trpo_step(
 ) -> TrpoStep:
     """Change the policy's parameters in place by one TRPO step, or not at all.
 
-    theta += sqrt(2 delta / (g^T F^-1 g)) F^-1 g, halved until the line search passes   (section 4)
+    theta += sqrt(2 delta / (g^T F^-1 g)) F^-1 g, halved until it passes  (chapter, section 4)
 
     Args:
         policy: module from observations to logits, with the parameters that collected the data.
@@ -196,11 +197,11 @@ def trpo_step(
         The step and what it gained. If nothing passed, the parameters are the same to the bit.
 
     Raises:
-        ValueError: if an argument is out of range, the batch is empty or its shapes differ, an
+        ValueError: an argument is out of range, the batch is empty or its shapes differ, an
             action has probability 0, an advantage is not finite, or conjugate gradient meets a
             matrix that is not positive definite.
 
-    Reference: Schulman et al. (2015), Trust region policy optimization, section 6, appendix C.
+    Reference: Schulman et al. 2015, section 6, appendix C.
 
     >>> policy = nn.Embedding.from_pretrained(torch.zeros(1, 2), freeze=False)  # one state
     >>> state, action, adv = torch.tensor([0, 0]), torch.tensor([0, 1]), torch.tensor([1.0, -1.0])

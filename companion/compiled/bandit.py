@@ -55,7 +55,7 @@ class _Epoch(NamedTuple):
 def run(settings: BanditSettings) -> tuple[EpochRecord, ...]:
     """Do what `companion.bandit.run` does, to rounding in float32.
 
-    maximize mean of r A, of min(r A, clip(r) A), or of r A - beta KL(old, new)   (section 6)
+    maximize the mean of r A, min(r A, clip(r) A) or r A - beta KL(old, new)  (chapter, section 6)
 
     Args, Returns and Raises: as there.
 

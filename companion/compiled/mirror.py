@@ -25,7 +25,7 @@ def run(
 ) -> Run:
     """Do what `companion.mirror.run` does, to rounding, along one of its two directions.
 
-    logits_{k+1} = logits_k + eta growth^k direction_k,  gap_k = J* - J(pi_k)        (section 9)
+    logits_{k+1} = logits_k + eta growth^k direction_k,  gap_k = J* - J(pi_k)  (chapter, section 9)
 
     Args, Returns and Raises: as there; direction must be `policy_gradient` or `natural_gradient`
     of `companion.mirror`, and any other is a ValueError.

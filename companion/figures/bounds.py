@@ -159,7 +159,7 @@ def upper_bounds(mdp: TabularMDP, old: FloatArray, target: FloatArray, alpha: fl
     """Return the error of the surrogate and the upper bounds on it that the proofs pass.
 
     |L - J| <= alpha e |rho_alpha - rho|_1 <= 2 alpha^2 gamma e / ((1-gamma)(1-gamma(1-alpha)))
-            <= 2 alpha^2 gamma e / (1-gamma)^2,  and the penalty of the KL bound     (section 3)
+            <= 2 alpha^2 gamma e / (1-gamma)^2, and the KL bound's penalty  (chapter, section 3)
 
     Args:
         mdp: the MDP.

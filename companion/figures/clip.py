@@ -71,7 +71,7 @@ def penalized_policy(old: ArrayLike, adv: ArrayLike, beta: ArrayLike) -> FloatAr
 
     argmax_pi sum_a pi(a|s) A(s,a) - beta KL(old || pi)(s) = beta old / (x + max_a A - A)
 
-    where x > 0 makes the row sum to 1        (section 5)
+    where x > 0 makes the row sum to 1  (chapter, section 5)
 
     Args:
         old: (..., S, A) policy, every probability above 0.

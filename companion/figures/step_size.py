@@ -68,7 +68,7 @@ SIGMOID = LiveFigure(
 def logit_bounds(p: ArrayLike, clip_range: ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Find how far the logit difference may move while the ratio of one action stays in its band.
 
-    low = log((1 - eps)(1 - p) / (1 - (1 - eps) p)),  high the same with 1 + eps   (section 1)
+    low = log((1 - eps)(1 - p) / (1 - (1 - eps) p)), high with 1 + eps  (chapter, section 1)
 
     Args:
         p: probability of that action before the step, in (0, 1); any shape.
