@@ -39,11 +39,13 @@ def check(part_id: str, answer: object, student: str) -> Verdict:
     part = PARTS[part_id]
     cases = part.draw(student)
     if answer is None or answer is ...:
-        return Verdict(part, "not attempted")
+        return Verdict(part.id, part.title, "not attempted")
     if part.kind == "numbers":
         return _verdict(part, cases, [answer])
     if not callable(answer):
-        return Verdict(part, "wrong", f"{part.name} is not a function, but {type(answer)}.")
+        return Verdict(
+            part.id, part.title, "wrong", f"{part.name} is not a function, but {type(answer)}."
+        )
     return _check_function(part, answer, cases)
 
 
@@ -53,20 +55,20 @@ def _check_function(part: Part, answer: Callable[..., Any], cases: list[Case]) -
         try:
             values.append(answer(**arguments(case)))
         except NotImplementedError:
-            return Verdict(part, "not attempted")
+            return Verdict(part.id, part.title, "not attempted")
         except (Exception, SystemExit) as error:
             message = f"The answer raised {type(error).__name__}: {error}{_line(error, answer)}"
-            return Verdict(part, "wrong", message, case=arguments(case))
+            return Verdict(part.id, part.title, "wrong", message, case=arguments(case))
     return _verdict(part, cases, values)
 
 
 def _verdict(part: Part, cases: list[Case], values: list[Any]) -> Verdict:
     if any(value is None or value is ... for value in values):
-        return Verdict(part, "not attempted", f"{part.name} returns nothing yet.")
+        return Verdict(part.id, part.title, "not attempted", f"{part.name} returns nothing yet.")
     try:
         answers = [plain(value) for value in values]
     except NotPlain as error:
-        return Verdict(part, "wrong", f"The answer is {error}.")
+        return Verdict(part.id, part.title, "wrong", f"The answer is {error}.")
     verdict = judge(part, cases, answers)
     if verdict.status == "right":
         return verdict

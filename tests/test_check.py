@@ -129,6 +129,13 @@ def test_numbers_of_another_kind_are_told_so():
     assert "is asked for" in check("20-1-d", 1.0, STUDENT).message
 
 
+def test_numbers_cannot_be_found_by_trying():
+    numbers = np.asarray(answer_of("20-1-d"))
+    for sign in (-1, 1):
+        verdict = check("20-1-d", numbers + sign * np.eye(len(numbers))[1], STUDENT)
+        assert verdict.message == "Entry [1] is not right."
+
+
 def test_another_students_numbers_are_wrong():
     assert check("20-1-d", answer_of("20-1-d"), STUDENT).status == "right"
     assert check("20-1-d", answer_of("20-1-d"), "grace").status == "wrong"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from itertools import combinations, product
 from pathlib import Path
 from typing import Any
@@ -140,6 +143,34 @@ def test_masters_ask_for_each_part_and_check_it_for_its_points(exercise):
         assert self_check.source == f'check("{part.id}", {part.name}, student)'
     grade_ids = [name for name in map(grade_id, cells(exercise)) if name]
     assert len(set(grade_ids)) == len(grade_ids)
+
+
+@pytest.mark.parametrize("exercise", EXERCISES)
+def test_masters_have_a_rubric_and_a_model_answer_for_the_written_part(exercise):
+    notebook = jupytext.read(MASTERS / f"{exercise}.md", fmt="md:myst")
+    (at,) = [i for i, c in enumerate(notebook.cells) if grade_id(c) == f"{exercise}-written"]
+    rubric, answer = notebook.cells[at - 1], notebook.cells[at]
+    points = sum(int(n) for n in re.findall(r"^- \*(\d+):", rubric.source, re.M))
+    assert answer.cell_type == "markdown"
+    assert answer.metadata.nbgrader.points == points
+    assert f"*Rubric, {points} points:*" in rubric.source
+    assert re.search(
+        "^=== BEGIN SOLUTION ===$.{300,}^=== END SOLUTION ===$", answer.source, re.M | re.S
+    )
+    automatic = sum(p.points for p in PARTS.values() if p.id.rpartition("-")[0] == exercise)
+    stated = f"{automatic} points by the checks, {points} for the written part."
+    assert stated in " ".join(notebook.cells[0].source.split())
+
+
+def test_own_numbers_come_without_the_answers_and_the_answers_without_torch():
+    code = "import sys, companion.exercises.own, companion.exercises.plain; print(*sys.modules)"
+    code += "; from companion.exercises import PARTS; print(*sys.modules)"
+    printed = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    before, after = (line.split() for line in printed.stdout.splitlines())
+    assert not [name for name in before if "exercises.exercise" in name]
+    assert "torch" not in after
 
 
 @each_part

@@ -20,20 +20,21 @@ COLOUR = {"not attempted": "#666666", "right": "#0072b2", "wrong": "#d55e00"}
 class Verdict:
     """What is said of an answer, shown as one short paragraph."""
 
-    part: Part
+    part_id: str
+    title: str
     status: Status
     message: str = ""
     misconception: str | None = None
     case: Case | None = None  # the inputs at which the answer went wrong, if these may be seen
 
     def __repr__(self) -> str:
-        return f"{self.part.id} {self.part.title}: {self.status}. {self.message}".rstrip()
+        return f"{self.part_id} {self.title}: {self.status}. {self.message}".rstrip()
 
     def _repr_html_(self) -> str:
-        name, message = (html.escape(text) for text in (self.part.title, self.message))
+        name, message = (html.escape(text) for text in (self.title, self.message))
         return (
             f'<div style="border-left: 4px solid {COLOUR[self.status]}; padding: 2px 8px">'
-            f"{self.part.id} {name}: <b>{self.status}</b>. {message}</div>"
+            f"{self.part_id} {name}: <b>{self.status}</b>. {message}</div>"
         )
 
 
@@ -52,15 +53,16 @@ def judge(part: Part, cases: Sequence[Case], answers: Sequence[Any]) -> Verdict:
     expected = [computed(part.reference, case) for case in cases]
     right = [close(value, target) for value, target in zip(values, expected, strict=True)]
     if all(right):
-        return Verdict(part, "right")
+        return Verdict(part.id, part.title, "right")
     for m in part.misconceptions:
         wrong = (computed(m.wrong, case) for case in cases)
         if all(close(value, target) for value, target in zip(values, wrong, strict=True)):
-            return Verdict(part, "wrong", f"It looks like this: {m.name}. {m.message}", m.name)
+            message = f"It looks like this: {m.name}. {m.message}"
+            return Verdict(part.id, part.title, "wrong", message, m.name)
     k = right.index(False)
     where = f"In case {k + 1} of {len(cases)} " if len(cases) > 1 else ""
-    message = f"{where}{_difference(values[k], expected[k])}."
-    return Verdict(part, "wrong", message[0].upper() + message[1:])
+    message = f"{where}{_difference(part, values[k], expected[k])}."
+    return Verdict(part.id, part.title, "wrong", message[0].upper() + message[1:])
 
 
 def first_difference(part: Part, cases: Sequence[Case], answers: Sequence[Any]) -> Case:
@@ -71,7 +73,7 @@ def first_difference(part: Part, cases: Sequence[Case], answers: Sequence[Any]) 
     raise ValueError("the answer differs in no case")
 
 
-def _difference(value: FloatArray, expected: FloatArray) -> str:
+def _difference(part: Part, value: FloatArray, expected: FloatArray) -> str:
     """Say how a value differs from what is expected, and nothing of what that is."""
     if value.shape != expected.shape:
         return f"the answer has {_kind(value.shape)}; {_kind(expected.shape)} is asked for"
@@ -83,12 +85,13 @@ def _difference(value: FloatArray, expected: FloatArray) -> str:
         scaled = value * ((value * expected).sum() / (value**2).sum())
     if value.size > 1 and close(scaled, expected):
         return "all entries are off by the same factor"
-    if value.ndim == 0:
-        return f"the answer is too {'large' if value > expected else 'small'}"
     off = np.abs(value - expected)
     at = np.unravel_index(int(off.argmax()), off.shape)
     index = ", ".join(str(int(i)) for i in at)
-    return f"entry [{index}] is too {'large' if value[at] > expected[at] else 'small'}"
+    where = f"entry [{index}]" if index else "the answer"
+    if part.kind == "numbers":  # to be told larger or smaller would be enough to find them
+        return f"{where} is not right"
+    return f"{where} is too {'large' if value[at] > expected[at] else 'small'}"
 
 
 def _kind(shape: tuple[int, ...]) -> str:
