@@ -80,7 +80,7 @@ def _walk(folder: Path) -> Iterator[str]:
 
 
 def _hidden(name: str) -> bool:
-    return name.startswith(".") or name == "__MACOSX"
+    return (name.startswith(".") and name != "..") or name == "__MACOSX"
 
 
 def _file(path: Path, name: str) -> Iterator[File]:

@@ -37,7 +37,7 @@ ATTACKS = [
     Attack("a number called double", "double = 2.0\n", "error"),
     Attack(
         "a partial function",
-        "from functools import partial\ndef times(x, by): return x * by\ndouble = partial(times, by=2)",
+        "from functools import partial\ndouble = partial(lambda x, by: by * x, by=2)",
         "right",
     ),
     Attack("another argument", "def double(y):\n    return 2 * y\n", "error", message="argument"),
