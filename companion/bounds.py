@@ -64,9 +64,7 @@ def cpi_bound(mdp: TabularMDP, pi: ArrayLike, target: ArrayLike, alpha: ArrayLik
     Raises:
         ValueError: alpha outside [0, 1], an argument that is not a policy.
     """
-    weight = validation.finite_array("alpha", alpha)
-    if ((weight < 0) | (weight > 1)).any():
-        raise ValueError(f"alpha must lie in [0, 1]; got {alpha!r}")
+    weight = validation.between("alpha", alpha, 0, 1)
     gain, penalty = cpi_terms(mdp, pi, target)
     bound: FloatArray = weight * gain - weight**2 * penalty
     return bound
@@ -151,6 +149,35 @@ def largest_steps(mdp: TabularMDP, pi: ArrayLike, target: ArrayLike) -> LargestS
     per_state = ((np.asarray(target) - np.asarray(pi)) * adv).sum(axis=-1)
     cpi = min(1.0, max(0.0, gain / penalty)) if penalty > 0 else float(gain >= 0)
     return LargestSteps(cpi, _first_sign_change(certified_by_kl), _first_sign_change(true_gain))
+
+
+def upper_bounds(mdp: TabularMDP, pi: ArrayLike, target: ArrayLike, alpha: float) -> FloatArray:
+    """Compute the error of the surrogate and the upper bounds on it that the proofs pass.
+
+    |L - J| <= alpha e |rho_alpha - rho|_1 <= 2 alpha^2 gamma e / ((1-gamma)(1-gamma(1-alpha)))
+            <= 2 alpha^2 gamma e / (1-gamma)^2, and the KL bound's penalty  (chapter, section 3)
+
+    Args:
+        mdp: the MDP.
+        pi, target: as for `cpi_terms`.
+        alpha: weight of the target, in [0, 1].
+
+    Returns:
+        (5,) float64 in this order; the last is inf where the mixture rules out an action of pi.
+
+    Raises:
+        ValueError: alpha outside [0, 1], or an argument that is not a policy.
+    """
+    weight = float(validation.between("alpha", alpha, 0, 1))
+    cpi = weight**2 * cpi_terms(mdp, pi, target).penalty
+    mixed = mixture(pi, target, weight)
+    _, _, adv, rho = evaluate(mdp, pi)
+    shift = visitation(mdp, mixed) - rho
+    per_state = weight * ((np.asarray(target) - np.asarray(pi)) * adv).sum(axis=-1)
+    crude = np.abs(per_state).max() * np.abs(shift).sum()
+    tight = cpi * (1 - mdp.gamma) / (1 - mdp.gamma * (1 - weight))
+    by_kl = float(_kl_penalty(mdp, adv, kl(pi, mixed)))
+    return np.array([abs(shift @ per_state), crude, tight, cpi, by_kl])
 
 
 def _kl_penalty(mdp: TabularMDP, adv: FloatArray, per_state_kl: FloatArray) -> FloatArray:

@@ -14,7 +14,7 @@ from companion.policy import FloatArray, check_policy, greedy
 
 @dataclass(frozen=True, eq=False)
 class TabularMDP:
-    """A finite MDP, checked when it is made.
+    """A finite MDP, checked when it is made; its arrays are copies and read-only.
 
     Args:
         P: (S, A, S) transition probabilities P[s, a, s'] = P(s'|s,a).
@@ -46,12 +46,13 @@ class TabularMDP:
         mu = validation.probabilities("mu", self.mu)
         if mu.shape != P.shape[:1]:
             raise ValueError(f"mu must have shape {P.shape[:1]}, as P has; got {mu.shape}")
-        if not 0 <= self.gamma < 1:
-            raise ValueError(f"gamma must lie in [0, 1); got {self.gamma!r}")
-        object.__setattr__(self, "P", validation.probabilities("P", P))
-        object.__setattr__(self, "r", r)
-        object.__setattr__(self, "mu", mu)
-        object.__setattr__(self, "gamma", float(self.gamma))
+        gamma = float(validation.between("gamma", self.gamma, 0, 1, "[)"))
+        object.__setattr__(self, "gamma", gamma)
+        for name, array in (("P", validation.probabilities("P", P)), ("r", r), ("mu", mu)):
+            # A copy that nobody can write to: what was checked stays true.
+            own = array.copy()
+            own.flags.writeable = False
+            object.__setattr__(self, name, own)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -98,7 +99,15 @@ class Values(NamedTuple):
 
 
 def action_values(mdp: TabularMDP, pi: FloatArray) -> Values:
-    """Evaluate a policy without its visitation, which costs a second solve."""
+    """Evaluate a policy without its visitation, which costs a second solve.
+
+    Args:
+        mdp: the MDP.
+        pi: (..., S, A) policy that the caller has checked or made; its rows are not checked again.
+
+    Returns:
+        Values of float64 arrays with the leading axes of pi.
+    """
     matrix = bellman_matrix(mdp, pi)
     v: FloatArray = np.linalg.solve(matrix, np.vecdot(pi, mdp.r)[..., None])[..., 0]
     q = backup(mdp, v)
@@ -196,8 +205,7 @@ def chain(n_states: int = 6, gamma: float = 0.9, slip: float = 0.1) -> TabularMD
         ValueError: n_states below 2, slip outside [0, 1], gamma outside [0, 1).
     """
     states = validation.whole("n_states", n_states, 2)
-    if not 0 <= slip <= 1:
-        raise ValueError(f"slip must lie in [0, 1]; got {slip!r}")
+    validation.between("slip", slip, 0, 1)
     P = np.zeros((states, 2, states))
     for s in range(states):
         left, right = max(s - 1, 0), min(s + 1, states - 1)

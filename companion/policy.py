@@ -27,9 +27,10 @@ def check_policy(
             not sum to 1.
     """
     array = np.asarray(pi, dtype=np.float64)
-    if array.ndim < 2 or (shape is not None and array.shape[-2:] != shape):
-        wanted = "(..., states, actions)" if shape is None else f"(..., {shape[0]}, {shape[1]})"
-        raise ValueError(f"{name} must have shape {wanted}; got {array.shape}")
+    if shape is not None:
+        validation.last_axes(name, array, shape)
+    elif array.ndim < 2:
+        raise ValueError(f"{name} must have shape (..., states, actions); got {array.shape}")
     return validation.probabilities(name, array)
 
 
@@ -39,6 +40,13 @@ def check_one_policy(pi: ArrayLike, shape: tuple[int, int], name: str = "pi") ->
     if policy.ndim > 2:
         raise ValueError(f"{name} must be one policy of shape {shape}; got {policy.shape}")
     return policy
+
+
+def check_logits(logits: ArrayLike, shape: tuple[int, int], name: str = "start") -> FloatArray:
+    """Return logits as a float64 array of shape (..., S, A), checked."""
+    array = validation.finite_array(name, logits)
+    validation.last_axes(name, array, shape)
+    return array
 
 
 def softmax(logits: ArrayLike) -> FloatArray:
@@ -125,9 +133,7 @@ def mixture(pi: ArrayLike, other: ArrayLike, alpha: ArrayLike) -> FloatArray:
     """
     old = check_policy(pi)
     new = check_policy(other, (old.shape[-2], old.shape[-1]), "other")
-    weight = validation.finite_array("alpha", alpha)[..., None, None]
-    if ((weight < 0) | (weight > 1)).any():
-        raise ValueError(f"alpha must lie in [0, 1]; got {alpha!r}")
+    weight = validation.between("alpha", alpha, 0, 1)[..., None, None]
     mixed: FloatArray = (1 - weight) * old + weight * new
     return mixed
 
@@ -177,3 +183,32 @@ def kl(old: ArrayLike, new: ArrayLike) -> FloatArray:
     terms = np.where(np.abs(x) < 0.5, near, far)
     total: FloatArray = terms.sum(axis=-1)
     return total
+
+
+def logit_bounds(p: ArrayLike, clip_range: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Find how far the logit difference may move while the ratio of one action stays in its band.
+
+    low = log((1 - eps)(1 - p) / (1 - (1 - eps) p)), high with 1 + eps  (chapter, section 1)
+
+    Args:
+        p: probability of that action before the step, in (0, 1); any shape.
+        clip_range: eps of the band |r - 1| <= eps, in (0, 1); broadcasts against p.
+
+    Returns:
+        The lowest change (negative) and the highest (infinite where (1 + eps) p >= 1) of the logit
+        of the action minus that of the other one, of two.
+
+    Raises:
+        ValueError: p or clip_range outside (0, 1).
+
+    >>> low, high = logit_bounds(0.5, 0.2)
+    >>> f"{low:.4f} {high:.4f}"
+    '-0.4055 0.4055'
+    """
+    probability = validation.between("p", p, 0, 1, "()")
+    eps = validation.between("clip_range", clip_range, 0, 1, "()")
+    low, high = (1 - eps) * probability, (1 + eps) * probability
+    before = np.log(probability / (1 - probability))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        highest = np.where(high < 1, np.log(high / (1 - high)) - before, np.inf)
+    return np.log(low / (1 - low)) - before, highest

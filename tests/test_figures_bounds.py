@@ -5,14 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from companion.bounds import cpi_terms, largest_steps
-from companion.figures.bounds import (
-    EXAMPLES,
-    draw_bounds,
-    draw_looseness,
-    line_to_target,
-    upper_bounds,
-)
+from companion.bounds import cpi_terms, largest_steps, upper_bounds
+from companion.figures.bounds import EXAMPLES, draw_bounds, draw_looseness, line_to_target
 from companion.improvement import performance_difference
 from companion.mdp import evaluate, one_way_street
 from companion.policy import mixture

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from companion.bounds import (
@@ -17,6 +17,7 @@ from companion.bounds import (
     cpi_terms,
     kl_bound,
     largest_steps,
+    upper_bounds,
 )
 from companion.improvement import (
     performance_difference,
@@ -155,8 +156,8 @@ def test_each_largest_step_is_where_its_gain_turns_negative(pair: Pair) -> None:
     mdp, old, new = pair.mdp, pair.old, pair.new
     _, _, adv, rho = evaluate(mdp, old)
     per_state = ((new - old) * adv).sum(axis=1)
-    if np.abs(rho @ per_state) < 1e-6 * pair.unit:
-        return  # the sign of the gain is that of a rounding error
+    # Below, the sign of the gain is that of a rounding error.
+    assume(np.abs(rho @ per_state) >= 1e-6 * pair.unit)
     weight = 4 * np.abs(adv).max() * mdp.gamma / (1 - mdp.gamma) ** 2
     steps = largest_steps(mdp, old, new)
     for step, gain in (
@@ -177,8 +178,7 @@ def test_each_largest_step_is_where_its_gain_turns_negative(pair: Pair) -> None:
 def test_certified_steps_are_safe_and_never_above_their_ceilings(pair: Pair) -> None:
     gamma = pair.mdp.gamma
     G, C = cpi_terms(pair.mdp, pair.old, pair.new)
-    if np.array_equal(pair.old, pair.new) or abs(G) < 1e-6 * pair.unit:
-        return
+    assume(not np.array_equal(pair.old, pair.new) and abs(G) >= 1e-6 * pair.unit)
     steps = largest_steps(pair.mdp, pair.old, pair.new)
     assert steps.cpi == pytest.approx(np.clip(G / C, 0, 1) if C > 0 else float(G > 0))
     assert max(steps.cpi, steps.kl) <= steps.safe * (1 + 1e-6)
@@ -299,7 +299,10 @@ NAN = np.where(np.eye(3, 2) > 0, np.nan, FINE)
         (lambda: cpi_terms(MDP, FINE.T, FINE), "pi must have shape (..., 3, 2); got (2, 3)"),
         (lambda: cpi_terms(MDP, FINE, [FINE]), "target must be one policy of shape (3, 2); got"),
         (lambda: cpi_bound(MDP, FINE, FINE, [0, 1.5]), "alpha must lie in [0, 1]; got [0, 1.5]"),
-        (lambda: cpi_bound(MDP, FINE, FINE, np.nan), "alpha must be finite; alpha"),
+        (lambda: cpi_bound(MDP, FINE, FINE, np.nan), "alpha must lie in [0, 1]; got nan"),
+        (lambda: cpi_bound(MDP, FINE, FINE, []), "alpha must lie in [0, 1]; got []"),
+        (lambda: upper_bounds(MDP, FINE, FINE, -0.1), "alpha must lie in [0, 1]; got -0.1"),
+        (lambda: upper_bounds(MDP, FINE, [FINE], 0.1), "target must be one policy of shape (3, 2)"),
         (lambda: cpi_best_alpha(MDP, NAN, FINE), "pi must be finite; pi[0, 0] is nan"),
         (lambda: largest_steps(MDP, FINE, -FINE), "target must not be negative; target[0, 0] is"),
         (

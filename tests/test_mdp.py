@@ -199,6 +199,17 @@ def test_what_is_no_mdp_is_refused(argument: str, value: Any, message: str) -> N
         TabularMDP(**(GOOD | {argument: value}))
 
 
+def test_an_mdp_keeps_copies_that_nobody_can_change() -> None:
+    arrays = {name: np.array(GOOD[name]) for name in ("P", "r", "mu")}
+    mdp = TabularMDP(gamma=0.9, **arrays)
+    for name, array in arrays.items():
+        array *= 0.5
+        kept = getattr(mdp, name)
+        np.testing.assert_array_equal(kept, GOOD[name])
+        with pytest.raises(ValueError, match="read-only"):
+            kept[0] = 1
+
+
 def test_other_bad_input_is_refused() -> None:
     mdp = TabularMDP(**GOOD)
     with pytest.raises(ValueError, match=r"pi must have shape \(..., 2, 3\); got \(2, 2\)"):

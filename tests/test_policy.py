@@ -15,6 +15,7 @@ from companion.policy import (
     check_policy,
     greedy,
     kl,
+    logit_bounds,
     mixture,
     random_policy,
     score,
@@ -124,6 +125,33 @@ def test_score_equals_finite_differences() -> None:
 def test_score_has_mean_zero_under_the_policy() -> None:
     pi = random_policy(3, 4, rng=np.random.default_rng(0))
     np.testing.assert_allclose(np.einsum("sa,sab->sb", pi, score(pi)), 0, atol=1e-15)
+
+
+@pytest.mark.parametrize("p", [0.001, 0.3, 0.5, 0.8, 0.97])
+@pytest.mark.parametrize("clip_range", [0.05, 0.2, 0.5])
+def test_a_change_of_the_bound_puts_the_ratio_on_the_edge(p: float, clip_range: float) -> None:
+    logit = np.log(p / (1 - p))
+    for change, edge in zip(logit_bounds(p, clip_range), (-clip_range, clip_range), strict=True):
+        if np.isfinite(change):
+            assert softmax([logit + change, 0.0])[0] / p == pytest.approx(1 + edge, abs=1e-12)
+        else:
+            assert edge > 0
+            assert p * (1 + clip_range) >= 1
+
+
+def test_narrow_bands_allow_eps_over_one_minus_p() -> None:
+    p = np.array([0.1, 0.5, 0.9])
+    low, high = logit_bounds(p, 1e-6)
+    np.testing.assert_allclose(high, 1e-6 / (1 - p), rtol=1e-4)
+    np.testing.assert_allclose(low, -1e-6 / (1 - p), rtol=1e-4)
+
+
+@pytest.mark.parametrize(("p", "clip_range"), [(0.0, 0.2), (1.0, 0.2), (0.5, 0.0), (0.5, 1.0)])
+def test_bounds_need_probabilities_and_ranges_inside_the_unit_interval(
+    p: float, clip_range: float
+) -> None:
+    with pytest.raises(ValueError, match=r"must lie in \(0, 1\); got"):
+        logit_bounds(p, clip_range)
 
 
 @pytest.mark.parametrize(

@@ -12,15 +12,15 @@ from companion.bounds import (
     LargestSteps,
     cpi_best_alpha,
     cpi_bound,
-    cpi_terms,
     kl_bound,
     largest_steps,
+    upper_bounds,
 )
 from companion.drawing import Choice, Drawing, LiveFigure, Slider
 from companion.figures.lemma import LINE, line
 from companion.figures.style import BLUE, GREEN, INK, ORANGE, PURPLE, SHADE, SKY, panels
 from companion.improvement import performance_difference, surrogate_gain
-from companion.mdp import TabularMDP, evaluate, one_way_street, visitation
+from companion.mdp import TabularMDP, evaluate, one_way_street
 from companion.policy import FloatArray, greedy, mixture
 
 EXAMPLES = ("random", "chain", "trap", "one-way street")
@@ -153,32 +153,6 @@ BOUNDS = LiveFigure(
         "example": Choice("MDP", "example", "random", EXAMPLES),
     },
 )
-
-
-def upper_bounds(mdp: TabularMDP, old: FloatArray, target: FloatArray, alpha: float) -> FloatArray:
-    """Return the error of the surrogate and the upper bounds on it that the proofs pass.
-
-    |L - J| <= alpha e |rho_alpha - rho|_1 <= 2 alpha^2 gamma e / ((1-gamma)(1-gamma(1-alpha)))
-            <= 2 alpha^2 gamma e / (1-gamma)^2, and the KL bound's penalty  (chapter, section 3)
-
-    Args:
-        mdp: the MDP.
-        old, target: (S, A) policies.
-        alpha: weight of the target, in (0, 1].
-
-    Returns:
-        (5,) float64 in this order; the last is inf where the mixture rules out an action of old.
-    """
-    mixed = mixture(old, target, alpha)
-    adv = evaluate(mdp, old).adv
-    shift = visitation(mdp, mixed) - visitation(mdp, old)
-    per_state = alpha * ((target - old) * adv).sum(axis=-1)
-    cpi = alpha**2 * cpi_terms(mdp, old, target).penalty
-    tight = cpi * (1 - mdp.gamma) / (1 - mdp.gamma * (1 - alpha))
-    kl = float(surrogate_gain(mdp, old, mixed) - kl_bound(mdp, old, mixed))
-    return np.array(
-        [abs(shift @ per_state), np.abs(per_state).max() * np.abs(shift).sum(), tight, cpi, kl]
-    )
 
 
 # Effective horizons 1/(1 - gamma) from 2 to 1,000 steps.

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from companion import validation
 from companion.drawing import Drawing, LiveFigure, Slider
 from companion.figures.style import BLUE, GREEN, INK, ORANGE, SKY, panels
-from companion.policy import FloatArray, kl, softmax
+from companion.policy import kl, logit_bounds, softmax
 
 
 def draw_sigmoid(theta: float, step: float) -> Drawing:
@@ -21,7 +19,7 @@ def draw_sigmoid(theta: float, step: float) -> Drawing:
     """
     old, new = softmax([0.0, theta]), softmax([0.0, theta + step])
     slope = float(old.prod())
-    figure, (left, right) = panels(2, width_ratios=[1, 1.3])
+    figure, (left, right) = panels(2, width_ratios=(1, 1.3))
     for offset, pi, color, hatch, label in (
         (-0.2, old, SKY, "", "before"),
         (0.2, new, BLUE, "//", "after"),
@@ -63,40 +61,6 @@ SIGMOID = LiveFigure(
         "step": Slider("\u0394\u03b8", "step of the parameter", 2.0, -4.0, 4.0, 0.5),
     },
 )
-
-
-def logit_bounds(p: ArrayLike, clip_range: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Find how far the logit difference may move while the ratio of one action stays in its band.
-
-    low = log((1 - eps)(1 - p) / (1 - (1 - eps) p)), high with 1 + eps  (chapter, section 1)
-
-    Args:
-        p: probability of that action before the step, in (0, 1); any shape.
-        clip_range: eps of the band |r - 1| <= eps, in (0, 1); broadcasts against p.
-
-    Returns:
-        The lowest change (negative) and the highest (infinite where (1 + eps) p >= 1) of the logit
-        of the action minus that of the other one, of two.
-
-    Raises:
-        ValueError: p or clip_range outside (0, 1).
-
-    >>> low, high = logit_bounds(0.5, 0.2)
-    >>> f"{low:.4f} {high:.4f}"
-    '-0.4055 0.4055'
-    """
-    probability, eps = (
-        validation.finite_array(name, value)
-        for name, value in (("p", p), ("clip_range", clip_range))
-    )
-    for name, array in (("p", probability), ("clip_range", eps)):
-        if ((array <= 0) | (array >= 1)).any():
-            raise ValueError(f"{name} must lie strictly between 0 and 1; got {array}")
-    low, high = (1 - eps) * probability, (1 + eps) * probability
-    before = np.log(probability / (1 - probability))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        highest = np.where(high < 1, np.log(high / (1 - high)) - before, np.inf)
-    return np.log(low / (1 - low)) - before, highest
 
 
 def draw_logit_bounds(clip_range: float, p: float) -> Drawing:
