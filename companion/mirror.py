@@ -18,7 +18,7 @@ from companion.mdp import (
     optimal_action_values,
     visitation,
 )
-from companion.policy import FloatArray, check_policy, greedy, softmax
+from companion.policy import FloatArray, check_logits, check_policy, greedy, softmax
 
 
 def policy_gradient(mdp: TabularMDP, pi: FloatArray, values: Values) -> FloatArray:
@@ -87,7 +87,7 @@ def mirror_step(pi: ArrayLike, q: ArrayLike, eta: float) -> FloatArray:
 
     Args:
         pi: (..., S, A) policy.
-        q: (..., S, A) action values.
+        q: action values, of pi's shape.
         eta: step size; the natural gradient takes the same step with eta (1 - gamma).
 
     Returns:
@@ -101,7 +101,7 @@ def mirror_step(pi: ArrayLike, q: ArrayLike, eta: float) -> FloatArray:
     step = validation.positive("eta", eta)
     policy = check_policy(pi)
     values = validation.finite_array("q", q)
-    if values.shape[-2:] != policy.shape[-2:]:
+    if values.shape != policy.shape:
         raise ValueError(f"q must have pi's shape {policy.shape}; got {values.shape}")
     # Logarithms keep an action that is all but ruled out and yet far better than the others.
     with np.errstate(divide="ignore"):
@@ -148,7 +148,7 @@ def run(
         ValueError: start not finite or of the wrong shape; eta or growth not finite and above 0;
             an eta that does not broadcast with start's leading axes; iterations below 1.
     """
-    logits, step = side_by_side(check_logits(mdp, start), validation.finite_array("eta", eta))
+    logits, step = side_by_side(check_logits(start, mdp.shape), validation.finite_array("eta", eta))
     factor = validation.positive("growth", growth)
     count = validation.whole("iterations", iterations, 1)
     v = np.empty((count + 1, *logits.shape[:-1]))
@@ -177,7 +177,7 @@ def policy_iteration(mdp: TabularMDP, start: ArrayLike, iterations: int) -> Floa
     Raises:
         ValueError: start not finite or of the wrong shape, iterations below 1.
     """
-    pi = softmax(check_logits(mdp, start))
+    pi = softmax(check_logits(start, mdp.shape))
     count = validation.whole("iterations", iterations, 1)
     best = optimal_return(mdp)
     gap = np.empty((count + 1, *pi.shape[:-2]))
@@ -209,12 +209,3 @@ def side_by_side(logits: FloatArray, eta: FloatArray) -> tuple[FloatArray, Float
             f" {eta.shape}"
         ) from None
     return np.broadcast_to(logits, leading + logits.shape[-2:]), eta[..., None, None]
-
-
-def check_logits(mdp: TabularMDP, start: ArrayLike) -> FloatArray:
-    """Return the start as a float64 array of shape (..., S, A), checked."""
-    logits = validation.finite_array("start", start)
-    if logits.shape[-2:] != mdp.shape:
-        wanted = f"(..., {mdp.shape[0]}, {mdp.shape[1]})"
-        raise ValueError(f"start must have shape {wanted}; got {logits.shape}")
-    return logits

@@ -1,15 +1,23 @@
-"""The chapter's mirror-descent experiment: three methods, two starts, one random MDP."""
+"""The chapter's mirror-descent experiment: three methods, two starts; its bound, its sizes."""
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from companion import validation
-from companion.mdp import TabularMDP, Values, action_values
+from companion.mdp import (
+    TabularMDP,
+    Values,
+    action_values,
+    evaluate,
+    optimal_action_values,
+    random_mdp,
+)
 from companion.mirror import natural_gradient, policy_gradient, policy_iteration, run
-from companion.policy import FloatArray, greedy, uniform
+from companion.policy import FloatArray, check_logits, greedy, kl, softmax, uniform
 
-PRINTED_ITERATIONS = (1, 3, 10, 30, 100, 1000)
+NEGLIGIBLE = 1e-12  # gaps below it are rounding; the printed table stops there
 
 
 def poor_start(mdp: TabularMDP, logit: float = 8.0) -> FloatArray:
@@ -73,3 +81,67 @@ def comparison(
             gaps[f"{name}, eta {eta:g}", start] = ascent[:, j, i]
         gaps["policy iteration", start] = improved[:, i]
     return gaps
+
+
+def gap_as_printed(gap: float) -> str:
+    """Write a gap as the chapter's table does.
+
+    >>> gap_as_printed(0.012345), gap_as_printed(-3e-16)
+    ('1.2e-02', '< 1e-12')
+    """
+    return f"{gap:.1e}" if gap > NEGLIGIBLE else "< 1e-12"
+
+
+def npg_gap_bound(mdp: TabularMDP, start: ArrayLike, eta: float, iterations: int) -> FloatArray:
+    """Bound the gap of the natural gradient with constant steps from above.
+
+    gap_k <= sum_s rho*(s) [(1 - gamma) / eta KL(pi* || pi_0)(s) + v*(s) - v_0(s)] / (k + 1)
+    with rho* the visitation of the optimal policy pi*  (chapter, section 9)
+
+    The number of states does not occur, and a start that is all but deterministic costs its
+    logarithm only.
+
+    Args:
+        mdp: the MDP.
+        start: (S, A) logits of the first policy.
+        eta: step size, as for `run`.
+        iterations: number of updates.
+
+    Returns:
+        The bound for k = 0 to iterations, float64.
+
+    Raises:
+        ValueError: start not finite or of the wrong shape, eta not finite and above 0, iterations
+            below 1.
+
+    Reference: Agarwal et al. 2021, theorem 16; Xiao 2022, section 4.
+    """
+    step = validation.positive("eta", eta)
+    count = validation.whole("iterations", iterations, 1)
+    pi = softmax(check_logits(start, mdp.shape))
+    best = greedy(optimal_action_values(mdp))
+    v, _, _, rho = evaluate(mdp, best)
+    divergence = rho @ kl(best, pi)
+    missing = rho @ (v - action_values(mdp, pi).v)
+    constant = (1 - mdp.gamma) / step * divergence + missing
+    bound: FloatArray = constant / np.arange(1, count + 2)
+    return bound
+
+
+def sized_mdp(n_states: int, *, rng: np.random.Generator) -> TabularMDP:
+    """Draw a random MDP in which an action leads to about as few states whatever their number.
+
+    Args:
+        n_states: at least 1; with 20 the result is the chapter's random MDP.
+        rng: the source.
+
+    Raises:
+        ValueError: n_states below 1.
+
+    >>> ours, chapter = (np.random.default_rng(0) for _ in range(2))
+    >>> bool((sized_mdp(20, rng=ours).P == random_mdp(rng=chapter).P).all())
+    True
+    """
+    return random_mdp(
+        n_states, concentration=2 / validation.whole("n_states", n_states, 1), rng=rng
+    )

@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import log_softmax
 
 from companion import validation
 from companion.mdp import TabularMDP, backup, bellman_matrix
-from companion.policy import FloatArray
+from companion.policy import FloatArray, check_logits
 
 
 class SoftValues(NamedTuple):
@@ -74,7 +75,7 @@ def soft_optimum(mdp: TabularMDP, tau: float) -> SoftOptimum:
     v: FloatArray = np.zeros(mdp.shape[0])
     while True:
         q = backup(mdp, v)
-        logp = _log_softmax(q / price)
+        logp = log_softmax(q / price, axis=-1)
         updated = (q - price * logp).max(axis=1)  # the same for every action, up to rounding
         # A change of a few units in the last place is rounding.
         if np.abs(updated - v).max() <= 1e-14 * np.abs(updated).max():
@@ -82,7 +83,7 @@ def soft_optimum(mdp: TabularMDP, tau: float) -> SoftOptimum:
         v = updated
 
 
-def regularized_step(logp: FloatArray, q: FloatArray, tau: float, eta: float) -> FloatArray:
+def regularized_step(logp: ArrayLike, q: ArrayLike, tau: float, eta: float) -> FloatArray:
     """Take one step of the natural gradient on the regularized problem.
 
     pi_{k+1} = pi_k^(1 - eta tau) exp(eta q_k) / Z  (chapter, section 9)
@@ -90,8 +91,8 @@ def regularized_step(logp: FloatArray, q: FloatArray, tau: float, eta: float) ->
     With eta = 1/tau the old policy drops out: soft policy iteration.
 
     Args:
-        logp: (..., S, A) log-probabilities.
-        q: (..., S, A) their soft action values.
+        logp: (..., S, A) log-probabilities, finite.
+        q: their soft action values, of the same shape.
         tau: temperature, in reward units.
         eta: mirror step in (0, 1/tau]; the natural gradient's own step is eta (1 - gamma).
 
@@ -99,19 +100,24 @@ def regularized_step(logp: FloatArray, q: FloatArray, tau: float, eta: float) ->
         (..., S, A) log-probabilities.
 
     Raises:
-        ValueError: tau not finite and above 0, eta outside (0, 1/tau].
+        ValueError: tau not finite and above 0, eta outside (0, 1/tau], logp or q not finite or of
+            different shapes.
 
     Reference: Cen et al. 2022, section 2.
     """
+    log_pi, values = validation.finite_array("logp", logp), validation.finite_array("q", q)
+    if values.shape != log_pi.shape:
+        raise ValueError(f"q must have logp's shape {log_pi.shape}; got {values.shape}")
     price, step = validation.positive("tau", tau), validation.positive("eta", eta)
     keep = 1 - step * price
     if keep < -1e-12:
         raise ValueError(f"eta must be at most 1/tau = {1 / price:.6g}; got {eta!r}")
-    return _log_softmax(max(keep, 0.0) * logp + step * q)
+    new: FloatArray = log_softmax(max(keep, 0.0) * log_pi + step * values, axis=-1)
+    return new
 
 
 class SoftRun(NamedTuple):
-    """Values v (iterations + 1, S) and log-probabilities (iterations + 1, S, A) of a run."""
+    """Values v (iterations + 1, ..., S) and log-probabilities (iterations + 1, ..., S, A)."""
 
     v: FloatArray
     logp: FloatArray
@@ -124,7 +130,7 @@ def regularized_run(
 
     Args:
         mdp: the MDP.
-        start: (S, A) logits.
+        start: (..., S, A) logits; leading axes run side by side.
         tau, eta: as for `regularized_step`.
         iterations: number of steps.
 
@@ -135,11 +141,9 @@ def regularized_run(
         ValueError: start not finite or of the wrong shape, tau not finite and above 0, eta outside
             (0, 1/tau], iterations below 1.
     """
-    logits = validation.finite_array("start", start)
-    if logits.shape != mdp.shape:
-        raise ValueError(f"start must have shape {mdp.shape}; got {logits.shape}")
+    logits = check_logits(start, mdp.shape)
     count = validation.whole("iterations", iterations, 1)
-    logp = [_log_softmax(logits)]
+    logp = [log_softmax(logits, axis=-1)]
     values = [soft_values(mdp, logp[0], tau)]
     for _ in range(count):
         logp.append(regularized_step(logp[-1], values[-1].q, tau, eta))
@@ -147,16 +151,23 @@ def regularized_run(
     return SoftRun(np.stack([v for v, _ in values]), np.stack(logp))
 
 
-def _log_softmax(logits: FloatArray) -> FloatArray:
-    shifted = logits - logits.max(axis=-1, keepdims=True)
-    logp: FloatArray = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
-    return logp
+def late_factor(error: FloatArray, low: float = 1e-8, high: float = 1e-2) -> float:
+    """Fit the factor by which an error shrinks per update while it lies between two values.
+
+    Args:
+        error: (n,) one error an update.
+        low, high: the errors between which the logarithm is fitted by a line.
+
+    Returns:
+        The factor; NaN if fewer than 3 errors lie between.
+    """
+    inside = np.flatnonzero((error > low) & (error < high))
+    if inside.size < 3:
+        return float("nan")
+    return float(np.exp(np.polyfit(inside, np.log(error[inside]), 1)[0]))
 
 
 def _check_logp(mdp: TabularMDP, logp: ArrayLike) -> FloatArray:
-    array = validation.finite_array("logp", logp)
-    if array.shape[-2:] != mdp.shape:
-        wanted = f"(..., {mdp.shape[0]}, {mdp.shape[1]})"
-        raise ValueError(f"logp must have shape {wanted}; got {array.shape}")
+    array = check_logits(logp, mdp.shape, "logp")
     validation.probabilities("exp(logp)", np.exp(np.minimum(array, 1.0)))
     return array

@@ -35,11 +35,7 @@ ONE_SAMPLE = 1 / bandit.SAMPLES
 def test_every_printed_gap() -> None:
     gaps = compiled_mirror.comparison(CHAPTER)
     chapter = printed("mirror")
-    ours = [
-        f"{gap[k]:.1e}" if gap[k] > 1e-12 else "< 1e-12"
-        for gap in gaps.values()
-        for k in chapter["k"]
-    ]
+    ours = [mirror_example.gap_as_printed(gap[k]) for gap in gaps.values() for k in chapter["k"]]
     theirs = [entry for row in chapter["rows"] for entry in row["gap"]]
     assert list(gaps) == [(row["method"], row["start"]) for row in chapter["rows"]]
     assert matching(ours, theirs) == "60 of 60"

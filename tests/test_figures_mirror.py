@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from companion.figures.mirror import OLD, Q, draw_gaps, draw_regularized, draw_step, late_factor
+from companion.figures.mirror import OLD, Q, draw_gaps, draw_regularized, draw_step
 from companion.show import printed
 
 
@@ -57,6 +57,6 @@ def test_the_late_factor_is_the_power_of_the_old_policy(tau: float, keep: float)
         assert float(numbers[f"{n} states: measured factor, late"]) == pytest.approx(keep, rel=2e-3)
 
 
-def test_late_factor_of_a_geometric_sequence() -> None:
-    assert late_factor(3 * 0.6 ** np.arange(60)) == pytest.approx(0.6)
-    assert late_factor(np.array([1.0, 1e-9])) == "too few updates"
+def test_too_few_updates_are_said_to_be_too_few() -> None:
+    numbers = draw_regularized(tau=0.1, keep=0.0).numbers  # quadratic: past 1e-8 in a few updates
+    assert numbers["5 states: measured factor, late"] == "too few updates"

@@ -20,7 +20,7 @@ from companion.mirror import (
     policy_iteration,
     run,
 )
-from companion.mirror_example import comparison, poor_start
+from companion.mirror_example import comparison, npg_gap_bound, poor_start, sized_mdp
 from companion.policy import FloatArray, greedy, kl, random_policy, score, softmax, uniform
 
 
@@ -179,8 +179,11 @@ def test_natural_gradient_keeps_the_bound_of_one_over_k(
         q = best.q
     start = evaluate(mdp, softmax(logits))
     bound = best.rho @ (kl(greedy(q), softmax(logits)) / eta + best.v - start.v)
-    gap = run(mdp, natural_gradient, logits, eta * (1 - mdp.gamma), 50).gap
+    step = eta * (1 - mdp.gamma)
+    gap = run(mdp, natural_gradient, logits, step, 50).gap
     assert (gap <= bound / np.arange(1, 52) + 1e-12).all()
+    ours = npg_gap_bound(mdp, logits, step, 50)
+    np.testing.assert_allclose(ours, bound / np.arange(1, 52), rtol=1e-9)
 
 
 def test_growing_steps_converge_at_rate_gamma() -> None:
@@ -197,10 +200,6 @@ def test_growing_steps_converge_at_rate_gamma() -> None:
         divergence = nu @ kl(greedy(q), softmax(poor_start(mdp)))
         bound = 0.9 ** np.arange(201) * (result.gap[0] + divergence / (0.9 * eta))
         assert (result.gap <= bound + 1e-12).all()
-
-
-def test_the_optimum_of_the_chapter() -> None:
-    assert f"{optimal_return(MDP):.3f}" == "6.976"
 
 
 @given(mdps_and_logits)
@@ -242,6 +241,14 @@ def test_comparison_names_every_run() -> None:
     np.testing.assert_allclose(gaps["natural PG, eta 0.3", "uniform"], alone, rtol=1e-8)
 
 
+def test_sized_mdps_reach_as_few_states_whatever_their_number() -> None:
+    """The chance that an action taken twice leads to the same state is (2/n + 1)/3: Dirichlet."""
+    for n in (20, 80, 320):
+        mdp = sized_mdp(n, rng=np.random.default_rng(n))
+        assert mdp.shape == (n, 4)
+        assert (mdp.P**2).sum(axis=-1).mean() == pytest.approx((2 / n + 1) / 3, rel=0.1)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -271,6 +278,8 @@ def test_other_bad_input_is_refused() -> None:
         mirror_step(pi, [[np.nan, 0], [0, 0]], 1.0)
     with pytest.raises(ValueError, match=r"q must have pi's shape \(2, 2\); got \(1, 2\)"):
         mirror_step(pi, [[0, 0]], 1.0)
+    with pytest.raises(ValueError, match=r"q must have pi's shape \(2, 2\); got \(3, 2, 2\)"):
+        mirror_step(pi, np.zeros((3, 2, 2)), 1.0)
     with pytest.raises(ValueError, match=r"pi\[0\] must sum to 1"):
         mirror_step([[0.5, 0.6]], [[0, 0]], 1.0)
     with pytest.raises(ValueError, match=r"pi must have shape \(..., 20, 4\); got \(2, 2\)"):
@@ -281,3 +290,7 @@ def test_other_bad_input_is_refused() -> None:
         policy_iteration(MDP, np.zeros(MDP.shape), 0)
     with pytest.raises(ValueError, match="logit must be finite and at least 0; got -1"):
         poor_start(MDP, -1)
+    with pytest.raises(ValueError, match="eta must be finite and above 0; got 0"):
+        npg_gap_bound(MDP, np.zeros(MDP.shape), 0, 3)
+    with pytest.raises(ValueError, match="n_states must be a whole number of at least 1; got 0"):
+        sized_mdp(0, rng=np.random.default_rng(0))

@@ -9,7 +9,7 @@ import pytest
 
 from companion.mdp import random_mdp
 from companion.mirror import optimal_return
-from companion.mirror_example import PRINTED_ITERATIONS, comparison
+from companion.mirror_example import comparison, gap_as_printed
 from companion.policy import FloatArray
 from companion.show import printed
 
@@ -25,14 +25,12 @@ def gaps() -> Gaps:
 
 def test_the_table_has_sixty_entries() -> None:
     assert sum(len(row["gap"]) for row in CHAPTER["rows"]) == 60
-    assert tuple(CHAPTER["k"]) == PRINTED_ITERATIONS
 
 
 @pytest.mark.parametrize("row", CHAPTER["rows"], ids=lambda row: f"{row['method']}, {row['start']}")
 def test_every_printed_gap(gaps: Gaps, row: dict[str, Any]) -> None:
     gap = gaps[row["method"], row["start"]]
-    ours = [f"{gap[k]:.1e}" if gap[k] > 1e-12 else "< 1e-12" for k in CHAPTER["k"]]
-    assert ours == row["gap"]
+    assert [gap_as_printed(gap[k]) for k in CHAPTER["k"]] == row["gap"]
 
 
 def test_the_rows_come_in_the_printed_order(gaps: Gaps) -> None:
@@ -40,4 +38,4 @@ def test_the_rows_come_in_the_printed_order(gaps: Gaps) -> None:
 
 
 def test_the_optimal_value() -> None:
-    assert f"{optimal_return(MDP):.3f}" == CHAPTER["optimal_value"] == "6.976"
+    assert f"{optimal_return(MDP):.3f}" == CHAPTER["optimal_value"]

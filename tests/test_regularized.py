@@ -13,6 +13,7 @@ from scipy.special import log_softmax, logsumexp
 from companion.mdp import TabularMDP, evaluate, optimal_action_values, random_mdp
 from companion.policy import FloatArray, uniform
 from companion.regularized import (
+    late_factor,
     regularized_run,
     regularized_step,
     soft_optimum,
@@ -128,6 +129,21 @@ def test_soft_policy_iteration_is_quadratic() -> None:
     assert error[-1] < 1e-9
 
 
+def test_a_batch_of_runs_equals_the_runs() -> None:
+    mdp, logp, tau = drawn(2)
+    starts = np.stack([logp, np.zeros(mdp.shape)])
+    together = regularized_run(mdp, starts, tau, 0.5 / tau, 5)
+    for i, start in enumerate(starts):
+        alone = regularized_run(mdp, start, tau, 0.5 / tau, 5)
+        np.testing.assert_allclose(together.v[:, i], alone.v, rtol=1e-12)
+        np.testing.assert_allclose(together.logp[:, i], alone.logp, rtol=1e-11, atol=1e-12)
+
+
+def test_late_factor_of_a_geometric_sequence() -> None:
+    assert late_factor(3 * 0.6 ** np.arange(60)) == pytest.approx(0.6)
+    assert np.isnan(late_factor(np.array([1.0, 1e-9])))
+
+
 def test_bad_input_is_refused() -> None:
     mdp, logp, _ = drawn(0)
     good: dict[str, Any] = {"start": logp, "tau": 0.1, "eta": 5.0, "iterations": 3}
@@ -136,12 +152,18 @@ def test_bad_input_is_refused() -> None:
         ({"tau": np.nan}, "tau must be finite and above 0; got nan"),
         ({"eta": 0.0}, "eta must be finite and above 0; got 0.0"),
         ({"eta": 11.0}, r"eta must be at most 1/tau = 10; got 11.0"),
-        ({"start": np.zeros((3, 6))}, r"start must have shape \(6, 3\); got \(3, 6\)"),
+        ({"start": np.zeros((3, 6))}, r"start must have shape \(..., 6, 3\); got \(3, 6\)"),
         ({"start": logp * np.nan}, "start must be finite"),
         ({"iterations": 0}, "iterations must be a whole number of at least 1; got 0"),
     ]:
         with pytest.raises(ValueError, match=message):
             regularized_run(mdp, **(good | change))
+    with pytest.raises(ValueError, match=r"q must be finite; q\[0, 0\] is nan"):
+        regularized_step(logp, logp * np.nan, 0.1, 1.0)
+    with pytest.raises(ValueError, match="logp must be finite; logp"):
+        regularized_step(logp - np.inf, logp, 0.1, 1.0)
+    with pytest.raises(ValueError, match=r"q must have logp's shape \(6, 3\); got \(3, 6\)"):
+        regularized_step(logp, logp.T, 0.1, 1.0)
     with pytest.raises(ValueError, match=r"logp must have shape \(..., 6, 3\); got \(3, 6\)"):
         soft_values(mdp, logp.T, 0.1)
     with pytest.raises(ValueError, match=r"exp\(logp\)\[0\] must sum to 1"):

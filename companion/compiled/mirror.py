@@ -12,7 +12,7 @@ from companion.compiled.jit import kernel
 from companion.mdp import TabularMDP
 from companion.mirror import Direction, Run, natural_gradient, policy_gradient
 from companion.mirror_example import poor_start
-from companion.policy import FloatArray
+from companion.policy import FloatArray, check_logits
 
 
 def run(
@@ -39,7 +39,7 @@ def run(
         allowed = "policy_gradient or natural_gradient of companion.mirror"
         raise ValueError(f"direction must be {allowed}; got {direction!r}")
     batch, step = mirror.side_by_side(
-        mirror.check_logits(mdp, start), validation.finite_array("eta", eta)
+        check_logits(start, mdp.shape), validation.finite_array("eta", eta)
     )
     factor = validation.positive("growth", growth)
     count = validation.whole("iterations", iterations, 1)

@@ -10,11 +10,17 @@ import numpy as np
 from companion.compiled.mirror import comparison
 from companion.drawing import Choice, Drawing, LiveFigure, Slider
 from companion.figures.style import BLUE, GREEN, INK, ORANGE, SKY, panels
-from companion.mdp import TabularMDP, action_values, evaluate, optimal_action_values, random_mdp
+from companion.mdp import TabularMDP, action_values, evaluate, random_mdp
 from companion.mirror import fisher, mirror_step, policy_gradient
-from companion.mirror_example import poor_start
+from companion.mirror_example import (
+    NEGLIGIBLE,
+    gap_as_printed,
+    npg_gap_bound,
+    poor_start,
+    sized_mdp,
+)
 from companion.policy import FloatArray, greedy, kl, softmax
-from companion.regularized import SoftOptimum, regularized_run, soft_optimum
+from companion.regularized import SoftOptimum, late_factor, regularized_run, soft_optimum
 
 ETA = "\u03b7"
 TAU = "\u03c4"
@@ -69,7 +75,6 @@ STEP = LiveFigure(draw_step, {"eta": Slider(ETA, "mirror step", 1.0, 0.01, 100.0
 
 ITERATIONS = 1000
 SHOWN = np.unique(np.geomspace(1, ITERATIONS, 90).round().astype(int))
-FLOOR = 1e-12  # gaps below it are rounding; the printed table stops there too
 LOOKS: dict[str, dict[str, Any]] = {
     "policy gradient": {"color": ORANGE, "linestyle": "--"},
     "natural PG": {"color": BLUE},
@@ -89,29 +94,12 @@ def start_logits(start: str) -> FloatArray:
 
 
 @cache
-def bound_terms(start: str) -> tuple[float, float]:
-    """Return the two sums of the bound on the natural gradient's gap, from a start.
-
-    gap_k <= (D / eta_mirror + V) / (k + 1), D = sum_s rho* KL(pi* || pi_0), V = sum_s rho* (v* - v)
-    """
-    mdp, pi = example(), softmax(start_logits(start))
-    best = greedy(optimal_action_values(mdp))
-    v, _, _, rho = evaluate(mdp, best)
-    return float(rho @ kl(best, pi)), float(rho @ (v - evaluate(mdp, pi).v))
-
-
-@cache
 def natural_directions(start: str) -> FloatArray:
     """Return F^+ times the gradient at a start, solved with the dense Fisher matrix."""
     mdp, pi = example(), softmax(start_logits(start))
     gradient = policy_gradient(mdp, pi, action_values(mdp, pi))
     solved: FloatArray = np.linalg.lstsq(fisher(mdp, pi), gradient.ravel())[0]
     return solved.reshape(mdp.shape)
-
-
-def gap_as_printed(gap: float) -> str:
-    """Write a gap as the chapter's table does."""
-    return f"{gap:.1e}" if gap > FLOOR else "< 1e-12"
 
 
 def step_residual(start: str, eta: float) -> float:
@@ -138,17 +126,15 @@ def draw_gaps(eta: float, steps: str) -> Drawing:
     for ax, start in zip(axes, ("uniform", "poor"), strict=True):
         for name, look in LOOKS.items():
             gap = next(g for (run, s), g in gaps.items() if run.startswith(name) and s == start)
-            ax.loglog(SHOWN, np.maximum(gap[SHOWN], FLOOR), label=name, **look)
+            ax.loglog(SHOWN, np.maximum(gap[SHOWN], NEGLIGIBLE), label=name, **look)
             shown = "  ".join(gap_as_printed(gap[k]) for k in (1, 10, 100, 1000))
             numbers[f"{name}, {start}: gap at k = 1, 10, 100, 1000"] = shown
             if name == "natural PG" and steps == "constant":
-                divergence, values = bound_terms(start)
-                bound = divergence * (1 - mdp.gamma) / eta + values
-                ax.loglog(SHOWN, bound / (SHOWN + 1), ":", color=INK, label="bound, natural PG")
-                tightest = float((gap * np.arange(1, gap.size + 1)).max() / bound)
-                numbers[f"{name}, {start}: largest gap / bound"] = tightest
+                bound = npg_gap_bound(mdp, start_logits(start), eta, ITERATIONS)
+                ax.loglog(SHOWN, bound[SHOWN], ":", color=INK, label="bound, natural PG")
+                numbers[f"{name}, {start}: largest gap / bound"] = float((gap / bound).max())
         numbers[f"{start}: |natural step - mirror step|"] = step_residual(start, eta)
-        ax.set(xlabel="updates k (log)", ylim=(FLOOR / 3, 200))
+        ax.set(xlabel="updates k (log)", ylim=(NEGLIGIBLE / 3, 200))
         ax.set_title(f"{start} start", fontsize=9)
     axes[0].set_ylabel("gap J* - J (reward units, log)")
     axes[0].legend(frameon=False, fontsize=8, loc="lower left")
@@ -177,9 +163,8 @@ SOFT_ITERATIONS = 120
 
 @cache
 def sized(n_states: int) -> TabularMDP:
-    """Return a random MDP in which an action leads to as few states whatever their number."""
-    rng = np.random.default_rng(n_states)
-    return random_mdp(n_states, concentration=2 / n_states, rng=rng)
+    """Return one MDP of each size."""
+    return sized_mdp(n_states, rng=np.random.default_rng(n_states))
 
 
 @cache
@@ -203,13 +188,15 @@ def draw_regularized(tau: float, keep: float) -> Drawing:
         logits = np.zeros(sized(n).shape)
         run = regularized_run(sized(n), logits, tau, (1 - keep) / tau, SOFT_ITERATIONS)
         error = np.abs(run.logp - optimum.logp).max(axis=(1, 2))
-        shown = error > FLOOR * 100
+        shown = error > NEGLIGIBLE * 100
         look = {"color": color, "marker": marker, "markersize": 4, "markevery": (2 * i, 6)}
         ax.semilogy(updates[shown], error[shown], label=f"{n} states", **look)
-        numbers[f"{n} states: measured factor, late"] = late_factor(error)
+        factor = late_factor(error)
+        late = factor if np.isfinite(factor) else "too few updates"
+        numbers[f"{n} states: measured factor, late"] = late
     first = np.abs(optimum.logp - np.log(1 / 4)).max()
     ax.semilogy(
-        updates, np.maximum(first * keep**updates, FLOOR), ":", color=INK, label="predicted"
+        updates, np.maximum(first * keep**updates, NEGLIGIBLE), ":", color=INK, label="predicted"
     )
     ax.set(xlabel="updates k", ylabel="largest error of log p (nats, log)", ylim=(1e-11, 1e4))
     ax.legend(frameon=False, fontsize=8)
@@ -220,14 +207,6 @@ def draw_regularized(tau: float, keep: float) -> Drawing:
         f" update {measured}, predicted {keep:.3g}."
     )
     return Drawing(figure, numbers, alt)
-
-
-def late_factor(error: FloatArray, low: float = 1e-8, high: float = 1e-2) -> float | str:
-    """Fit the factor by which an error shrinks per update while it lies between two values."""
-    inside = np.flatnonzero((error > low) & (error < high))
-    if inside.size < 3:
-        return "too few updates"
-    return float(np.exp(np.polyfit(inside, np.log(error[inside]), 1)[0]))
 
 
 REGULARIZED = LiveFigure(
