@@ -226,6 +226,6 @@ def _shown(text: Any) -> str:
 
 def _printed(outcome: Outcome) -> str:
     """Return the end of what was printed before the hidden cases came in."""
-    replies = [outcome.start, *outcome.answers[:1]]
-    texts = [reply.get("printed") for reply in replies if isinstance(reply, dict)]
-    return "".join(text for text in texts if isinstance(text, str))[-PRINTED:]
+    reply = [outcome.start, *outcome.answers[:1]][-1]
+    text = reply.get("printed") if isinstance(reply, dict) else None
+    return text[-PRINTED:] if isinstance(text, str) else ""

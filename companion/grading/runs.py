@@ -156,7 +156,8 @@ class Runs:
         cases: Sequence[Sequence[Any]],
         alone: bool,
     ) -> Outcome:
-        start = b"start\n" + json.dumps({"steps": steps, "name": name}).encode()
+        job = json.dumps({"steps": steps, "name": name})
+        start = f"start {'torch' if 'torch' in job else ''}\n{job}".encode()
         if alone:
             self._leave()
         ending, message = self._ask(start)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib
 import json
 import os
 import re
@@ -144,13 +145,17 @@ def supervise(channel: Channel, limits: Limits) -> None:
     mode = scratch.stat().st_mode
     child: Child | None = None
     while True:
-        kind, _, message = channel.receive(worker.REQUEST_BYTES).partition(b"\n")
-        if kind == b"start":
+        line, _, message = channel.receive(worker.REQUEST_BYTES).partition(b"\n")
+        kind, *libraries = line.decode().split()
+        if kind == "start":
             if child is not None:
                 child.end()
             if not untouched(scratch, mode):
                 channel.send(b"used\n")
                 return
+            for name in libraries:  # once, not in each part
+                with contextlib.suppress(ImportError):
+                    importlib.import_module(name)
             child = Child(limits, scratch, channel)
         assert child is not None
         channel.send(child.ask(message))

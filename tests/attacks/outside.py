@@ -111,7 +111,7 @@ print(found, read > 10**6)
         "open, '/x', 'w'",
         "open, '/proc/x', 'w'",
         "os.mkdir, '/dev/x'",
-        "os.mkdir, '/tmp'",
+        "os.mkdir, '/new'",
         "os.rename, '/handed-out', '/y'",
         printed="kept out\nFileNotFoundError\nkept out\nkept out\nkept out\n",
     ),
