@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from companion.categorical import kl, taken
 from companion.objective import (
     adapt_beta,
     band,
@@ -45,7 +46,6 @@ class BanditSettings:
     clip_range_high: float | None = None  # upper width of the band, if it is another; > 0
     beta: float = 3.0  # coefficient of "kl", and of the first epoch of "adaptive kl"; >= 0 (> 0)
     target_kl: float = 0.02  # mean KL that "adaptive kl" steers to, nats; > 0
-    adv_growth: float = 1.0  # factor on all advantages from one epoch to the next; > 0
     epochs: int = 10  # passes over the one batch; >= 1
     lr: float = 3e-3  # Adam's step size; > 0
     minibatch: int = 256  # samples in one Adam step; >= 1
@@ -58,7 +58,7 @@ class BanditSettings:
         non_negative("beta", self.beta)
         if self.method == "adaptive kl":
             positive("beta", self.beta)
-        for name in ("target_kl", "adv_growth", "lr"):
+        for name in ("target_kl", "lr"):
             positive(name, getattr(self, name))
         for name, at_least in (("epochs", 1), ("minibatch", 1), ("seed", 0)):
             whole(name, getattr(self, name), at_least)
@@ -80,7 +80,7 @@ class Bandit(NamedTuple):
     """A contextual bandit, the batch that the old policy collected, and that policy's values."""
 
     contexts: Tensor  # (N, d)
-    actions: Tensor  # (N, 1): a column, for gather
+    actions: Tensor  # (N,)
     adv: Tensor  # (N,), standardized
     logp_old: Tensor  # (N, A)
     test_contexts: Tensor  # (M, d)
@@ -113,9 +113,8 @@ def run(settings: BanditSettings) -> tuple[EpochRecord, ...]:
         beta = settings.beta if settings.method in ("kl", "adaptive kl") else 0.0
         records = []
         for epoch in range(1, settings.epochs + 1):
-            adv = bandit.adv * settings.adv_growth ** (epoch - 1)
             for index in torch.split(torch.randperm(SAMPLES), settings.minibatch):
-                loss = -_objective(settings, policy, bandit, adv, beta, index).mean()
+                loss = -_objective(settings, policy, bandit, beta, index).mean()
                 adam.zero_grad()
                 loss.backward()  # type: ignore[no-untyped-call]
                 adam.step()
@@ -161,8 +160,8 @@ def make_bandit(seed: int) -> Bandit:
     old = initial_policy(seed)
     logp_old = old(contexts).log_softmax(-1)
     p_old, means = logp_old.exp(), contexts @ weights
-    actions = portable_categorical(p_old, generator=torch.default_generator)[:, None]
-    rewards = means.gather(1, actions)[:, 0] + torch.randn(SAMPLES, dtype=FLOAT)
+    actions = portable_categorical(p_old, generator=torch.default_generator)
+    rewards = taken(means, actions) + torch.randn(SAMPLES, dtype=FLOAT)
     adv = rewards - (p_old * means).sum(-1)
     adv = (adv - adv.mean()) / adv.std()
     test_means = test_contexts @ weights
@@ -180,22 +179,17 @@ def initial_policy(seed: int) -> nn.Sequential:
 
 
 def _objective(
-    settings: BanditSettings,
-    policy: nn.Module,
-    bandit: Bandit,
-    adv: Tensor,
-    beta: float,
-    index: Tensor,
+    settings: BanditSettings, policy: nn.Module, bandit: Bandit, beta: float, index: Tensor
 ) -> Tensor:
     logp, logp_old = policy(bandit.contexts[index]).log_softmax(-1), bandit.logp_old[index]
-    r, adv = _ratio(logp, logp_old, bandit.actions[index]), adv[index]
+    r, adv = _ratio(logp, logp_old, bandit.actions[index]), bandit.adv[index]
     objective: Tensor
     if settings.method == "none":
         objective = r * adv
     elif settings.method == "clip":
         objective = clipped_objective(r, adv, settings.clip_range, settings.clip_range_high)
     else:
-        objective = penalized_objective(r, adv, _kl(logp_old, logp), beta)
+        objective = penalized_objective(r, adv, kl(logp_old, logp), beta)
     return objective
 
 
@@ -208,7 +202,7 @@ def _measure(
     new_return = _true_return(policy, bandit.test_contexts, bandit.test_means)
     return EpochRecord(
         epoch=epoch,
-        kl=float(_kl(bandit.logp_old, logp).mean()),
+        kl=float(kl(bandit.logp_old, logp).mean()),
         outside=fraction_outside(r, settings.clip_range, settings.clip_range_high),
         largest_ratio=float(r.max()),
         improvement=new_return - bandit.old_return,
@@ -217,12 +211,8 @@ def _measure(
 
 
 def _ratio(logp: Tensor, logp_old: Tensor, actions: Tensor) -> Tensor:
-    r: Tensor = ratio(logp.gather(1, actions)[:, 0], logp_old.gather(1, actions)[:, 0])
+    r: Tensor = ratio(taken(logp, actions), taken(logp_old, actions))
     return r
-
-
-def _kl(logp_old: Tensor, logp: Tensor) -> Tensor:
-    return (logp_old.exp() * (logp_old - logp)).sum(-1)
 
 
 def _true_return(policy: nn.Module, contexts: Tensor, means: Tensor) -> float:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from torch import Tensor
 
 from companion import validation
 
-Vector = TypeVar("Vector", Tensor, npt.NDArray[np.float64])
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Vector = TypeVar("Vector", "Tensor", npt.NDArray[np.float64])
 
 
 def conjugate_gradient_iterates(

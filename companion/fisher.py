@@ -7,13 +7,13 @@ a gradient, in the order of `policy.parameters()`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 
 from companion import validation
+from companion.categorical import kl
 
 
 def mean_kl(old_logits: Tensor, logits: Tensor) -> Tensor:
@@ -41,10 +41,7 @@ def mean_kl(old_logits: Tensor, logits: Tensor) -> Tensor:
             f"old_logits has shape {tuple(old_logits.shape)} and logits {tuple(logits.shape)}; "
             "both must have one shape (N, A) with N at least 1"
         )
-    logp_old, logp = old_logits.log_softmax(-1), logits.log_softmax(-1)
-    # A masked action has logits -inf in both, and 0 * (inf - inf) would be NaN.
-    difference = torch.where(logp_old == -math.inf, 0.0, logp_old - logp)
-    return (logp_old.exp() * difference).sum(-1).mean()
+    return kl(old_logits.log_softmax(-1), logits.log_softmax(-1)).mean()
 
 
 def fisher_matrix(policy: nn.Module, obs: Tensor) -> Tensor:
@@ -108,8 +105,8 @@ def fisher_vector_product(
 
     Reference: Schulman et al. 2015, appendix C.1.
 
-    >>> policy = nn.Linear(1, 2, bias=False)
-    >>> fisher_vector_product(policy, torch.ones(1, 1), damping=0.5)(torch.tensor([2.0, 2.0]))
+    >>> policy = nn.Embedding.from_pretrained(torch.zeros(1, 2), freeze=False)  # one state
+    >>> fisher_vector_product(policy, torch.tensor([0]), damping=0.5)(torch.tensor([2.0, 2.0]))
     tensor([1., 1.])
     """
     validation.non_negative("damping", damping)

@@ -8,13 +8,11 @@ jax.jit or torch.func.vmap, where values are not known yet, only shapes and numb
 from __future__ import annotations
 
 import math
-from typing import Any, TypeAlias
+from typing import Any
 
-from array_api_compat import array_namespace
-
+from companion.arrays import Array, check, namespace
 from companion.validation import non_negative, positive
-
-Array: TypeAlias = Any  # the array libraries share no base class
+from companion.value_loss import clipped_value_loss as clipped_value_loss  # section 05 imports it
 
 
 def ratio(logp: Array, logp_old: Array) -> Array:
@@ -39,9 +37,9 @@ def ratio(logp: Array, logp_old: Array) -> Array:
     >>> ratio(np.log([0.6, 0.1]), np.log([0.5, 0.2])).round(3)
     array([1.2, 0.5])
     """
-    xp = _namespace(logp=logp, logp_old=logp_old)
-    _check(xp, "logp_old", logp_old, abs(logp_old) < math.inf, "finite (the action was sampled)")
-    _check(xp, "logp", logp, logp < math.inf, "below +inf")
+    xp = namespace(logp=logp, logp_old=logp_old)
+    check(xp, "logp_old", logp_old, abs(logp_old) < math.inf, "finite (the action was sampled)")
+    check(xp, "logp", logp, logp < math.inf, "below +inf")
     return xp.exp(logp - logp_old)
 
 
@@ -157,8 +155,8 @@ def penalized_objective(ratio: Array, adv: Array, kl: Array, beta: float) -> Arr
     """
     non_negative("beta", beta)
     _check_samples(ratio, adv)
-    xp = _namespace(ratio=ratio, kl=kl)
-    _check(xp, "kl", kl, abs(kl) < math.inf, "finite")
+    xp = namespace(ratio=ratio, kl=kl)
+    check(xp, "kl", kl, abs(kl) < math.inf, "finite")
     return ratio * adv - beta * kl
 
 
@@ -192,65 +190,6 @@ def adapt_beta(beta: float, kl: float, target_kl: float) -> float:
     return beta / 2 if kl < target_kl / 1.5 else beta
 
 
-def clipped_value_loss(v: Array, v_old: Array, target: Array, clip_range: float = 0.2) -> Array:
-    """Compute a value loss (minimized) that does not reward leaving a band around the old value.
-
-    max((v - G)^2, (v_old + clip(v - v_old, -eps, eps) - G)^2)  (exercise 20.8)
-
-    Args:
-        v: new values, any shape, finite.
-        v_old: values when the data were collected, same shape or one number.
-        target: returns G, same shape or one number.
-        clip_range: half-width eps of the band, in units of value; finite and > 0.
-
-    Returns:
-        Loss per sample, shape of v.
-
-    Raises:
-        ValueError: clip_range, a shape or a value is not as above.
-
-    Reference: Engstrom et al. 2020, section 3.
-
-    >>> import numpy as np
-    >>> clipped_value_loss(np.array([0.1, 0.5]), v_old=0.0, target=1.0)
-    array([0.81, 0.64])
-    """
-    xp = _check_values(v, v_old, target, clip_range)
-    clipped = v_old + xp.clip(v - v_old, -clip_range, clip_range)
-    return xp.maximum((v - target) ** 2, (clipped - target) ** 2)
-
-
-def clipped_value_derivative(
-    v: Array, v_old: Array, target: Array, clip_range: float = 0.2
-) -> Array:
-    """Differentiate `clipped_value_loss` in the new value, per sample.
-
-    0 if v is outside the band and nearer to G than the band's edge, else 2 (v - G)  (exercise 20.8)
-
-    At the two kinks (that edge, and its mirror image beyond G) the sides give 2 (v - G) and 0. The
-    value returned is 2 (v - G); PyTorch's autograd agrees at the edge and halves it at the image.
-
-    Args:
-        v, v_old, target, clip_range: as for `clipped_value_loss`.
-
-    Returns:
-        Derivative per sample, shape of v.
-
-    Raises:
-        ValueError: as for `clipped_value_loss`.
-
-    Reference: Engstrom et al. 2020, section 3.
-
-    >>> import numpy as np
-    >>> clipped_value_derivative(np.array([0.1, 0.5]), v_old=0.0, target=1.0)
-    array([-1.8,  0. ])
-    """
-    xp = _check_values(v, v_old, target, clip_range)
-    edge = v_old + xp.clip(v - v_old, -clip_range, clip_range)
-    dead = (abs(v - v_old) > clip_range) & (abs(v - target) < abs(edge - target))
-    return xp.where(dead, 0.0, 2 * (v - target))
-
-
 def fraction_outside(
     ratio: Array, clip_range: float = 0.2, clip_range_high: float | None = None
 ) -> float:
@@ -280,44 +219,7 @@ def fraction_outside(
 
 
 def _check_samples(ratio: Array, adv: Array) -> Any:
-    xp = _namespace(ratio=ratio, adv=adv)
-    _check(xp, "ratio", ratio, (ratio >= 0) & (ratio < math.inf), "finite and at least 0")
-    _check(xp, "adv", adv, abs(adv) < math.inf, "finite")
+    xp = namespace(ratio=ratio, adv=adv)
+    check(xp, "ratio", ratio, (ratio >= 0) & (ratio < math.inf), "finite and at least 0")
+    check(xp, "adv", adv, abs(adv) < math.inf, "finite")
     return xp
-
-
-def _check_values(v: Array, v_old: Array, target: Array, clip_range: float) -> Any:
-    positive("clip_range", clip_range)
-    arrays = {"v": v, "v_old": v_old, "target": target}
-    xp = _namespace(**arrays)
-    for name, array in arrays.items():
-        _check(xp, name, array, abs(array) < math.inf, "finite")
-    return xp
-
-
-def _namespace(**arrays: Array) -> Any:
-    """Return the arrays' library; the first array sets the shape that the others must have."""
-    xp = array_namespace(*arrays.values())
-    first, *others = arrays
-    shape = tuple(arrays[first].shape)
-    if 0 in shape:
-        raise ValueError(f"{first} must hold at least one sample; its shape is {shape}")
-    for name in others:
-        other = tuple(getattr(arrays[name], "shape", ()))
-        # Broadcasting (N, 1) against (N,) would quietly pair every sample with every other.
-        if other not in (shape, ()):
-            raise ValueError(f"{name} must have {first}'s shape {shape}; got {other}")
-    return xp
-
-
-def _check(xp: Any, name: str, array: Array, ok: Array, allowed: str) -> None:
-    ok = xp.reshape(xp.asarray(ok), (-1,))
-    try:
-        if bool(xp.all(ok)):
-            return
-    except (TypeError, RuntimeError):  # JAX's and torch.func's answer while they trace
-        return
-    at = int(xp.nonzero(~ok)[0][0])
-    entries = array if hasattr(array, "reshape") else xp.asarray(array)
-    value = xp.reshape(entries, (-1,))[at].item()
-    raise ValueError(f"{name} must be {allowed}; got {value} at flat index {at}")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 MULTIPLIER = 1132489760
 MODULUS = 2**31 - 1
+FLOAT32_TOLERANCE = 1e-4  # a row of many float32 probabilities may be off by as much
 
 
 def portable_categorical(p: torch.Tensor, *, generator: torch.Generator) -> torch.Tensor:
@@ -48,8 +49,12 @@ def portable_categorical(p: torch.Tensor, *, generator: torch.Generator) -> torc
     """
     import torch
 
-    _check_rows(p)
+    if p.ndim != 2 or not p.is_floating_point():
+        raise ValueError(
+            f"p must be a floating tensor of shape (N, A); got {p.dtype} of shape {tuple(p.shape)}"
+        )
     p = p.detach()
+    validation.probabilities("p", p.double().numpy(), FLOAT32_TOLERANCE)
     x = torch.tensor([_next_word(generator) % MODULUS or 1])
     while len(x) < p.numel():
         # Twice as many at once: x_{n + k} = a^k x_n. The products stay below 2^62.
@@ -70,21 +75,6 @@ def _next_word(generator: torch.Generator) -> int:
     both.random_(-(2**63), None, generator=generator.clone_state())
     torch.empty((), dtype=torch.int32).random_(generator=generator)
     return (int(both) >> 32) % 2**32
-
-
-def _check_rows(p: torch.Tensor) -> None:
-    if p.ndim != 2 or p.numel() == 0 or not p.is_floating_point():
-        raise ValueError(
-            f"p has shape {tuple(p.shape)} and dtype {p.dtype}; "
-            "expected a non-empty floating tensor of shape (N, A)"
-        )
-    if not bool((p >= 0).all()):  # also catches NaN
-        row = int((~(p >= 0)).any(dim=-1).nonzero()[0])
-        raise ValueError(f"p[{row}] = {p[row].tolist()}; probabilities must be >= 0 and not NaN")
-    off = (p.sum(dim=-1) - 1).abs()
-    if not bool((off <= 1e-4).all()):
-        row = int(off.argmax())
-        raise ValueError(f"p[{row}] sums to {float(p[row].sum()):.6g}; each row must sum to 1")
 
 
 def visits(
@@ -110,13 +100,13 @@ def visits(
     """
     policy = check_policy(pi, mdp.shape)
     count = validation.whole("n", n, 1)
-    left = rng.geometric(1 - mdp.gamma, size=count) - 1
+    remaining = rng.geometric(1 - mdp.gamma, size=count) - 1
     states = _draw(np.broadcast_to(mdp.mu, (count, len(mdp.mu))), rng)
     actions = _draw(policy[states], rng)
-    while (walking := np.flatnonzero(left > 0)).size:
+    while (walking := np.flatnonzero(remaining > 0)).size:
         states[walking] = _draw(mdp.P[states[walking], actions[walking]], rng)
         actions[walking] = _draw(policy[states[walking]], rng)
-        left[walking] -= 1
+        remaining[walking] -= 1
     return states, actions
 
 

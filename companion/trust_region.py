@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from companion import validation
+from companion.categorical import taken
 from companion.conjugate_gradient import Vector, conjugate_gradient
 from companion.fisher import fisher_vector_product, mean_kl, policy_logits, pullback, trainable
 from companion.objective import ratio
@@ -97,7 +98,7 @@ def surrogate(policy: nn.Module, obs: Tensor, actions: Tensor, adv: Tensor) -> S
     def evaluate(step: Tensor) -> tuple[float, float]:
         new = {name: old[name] + move for name, move in _pieces(step, old).items()}
         logits: Tensor = torch.func.functional_call(policy, new, (obs,))
-        logp = logits.log_softmax(-1).gather(1, actions[:, None]).squeeze(1)
+        logp = taken(logits.log_softmax(-1), actions)
         if bool(logp.isnan().any()):
             return math.nan, math.nan
         # mean(r A) - mean(A) would lose small gains to rounding in float32.
@@ -189,7 +190,7 @@ def trpo_step(
         adv: advantages, shape (N,).
         delta: KL radius in nats, positive.
         damping: added to the Fisher matrix's diagonal; at least 0.
-        cg_iterations: most steps of conjugate gradient.
+        cg_iterations: most steps of conjugate gradient, at least 1.
         halvings: most halvings of the line search.
         fisher_every: Fisher-vector products use one observation in this many (10 uses 10 %).
 
@@ -210,6 +211,7 @@ def trpo_step(
     >>> round(float(policy.weight.detach().softmax(-1)[0, 0]), 2)  # sigmoid(2 sqrt(2 delta))
     0.57
     """
+    validation.whole("cg_iterations", cg_iterations, at_least=1)
     validation.whole("fisher_every", fisher_every, at_least=1)
     g, evaluate = surrogate(policy, obs, actions, adv)
     product = fisher_vector_product(policy, obs[::fisher_every], damping)
@@ -243,4 +245,8 @@ def _log_probabilities(logits: Tensor, actions: Tensor, adv: Tensor) -> Tensor:
     if not bool(adv.isfinite().all()):
         row = int((~adv.isfinite()).nonzero()[0])
         raise ValueError(f"adv must be finite; adv[{row}] is {float(adv[row])}")
-    return logits.log_softmax(-1).gather(1, actions[:, None]).squeeze(1)
+    logp = taken(logits.log_softmax(-1), actions)
+    if bool(logp.isneginf().any()):
+        row = int(logp.isneginf().nonzero()[0])
+        raise ValueError(f"actions[{row}] = {int(actions[row])} has probability 0 under policy")
+    return logp

@@ -6,7 +6,6 @@ import json
 import math
 from importlib import resources
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
@@ -82,25 +81,6 @@ def test_adaptive_penalty_follows_the_measured_kl() -> None:
         expected = 2.0 if before.kl > 0.03 else 0.5 if before.kl < 0.02 / 1.5 else 1.0
         assert after.beta == before.beta * expected
     assert {after.beta / before.beta for before, after in pairwise(rows)} == {0.5, 1.0, 2.0}
-
-
-def test_adaptive_penalty_holds_its_target_while_advantages_grow() -> None:
-    """CLIP-5: when r A grows by 1.3 per epoch, a fixed beta lets the KL grow with it."""
-    drift: dict[str, Any] = {"adv_growth": 1.3, "epochs": 12, "target_kl": 0.02}
-    fixed, adaptive = (
-        np.mean(
-            [
-                [row.kl for row in run(BanditSettings(method=method, seed=seed, **drift))]
-                for seed in range(4)
-            ],
-            axis=0,
-        )
-        for method in ("kl", "adaptive kl")
-    )
-    assert fixed[-1] > 20 * 0.02
-    assert (fixed[2:] > fixed[1:-1]).all()
-    assert (adaptive[2:] < 3 * 0.02).all()
-    assert (adaptive[2:] > 0.02 / 3).all()
 
 
 # ------------------------------------------------------------- the same protocol, written otherwise
@@ -188,7 +168,6 @@ def test_default_dtype_and_gradient_mode_have_no_say() -> None:
         ({"beta": -1.0}, "beta must be finite and at least 0"),
         ({"method": "adaptive kl", "beta": 0.0}, "beta must be finite and above 0"),
         ({"target_kl": 0.0}, "target_kl must be finite and above 0"),
-        ({"adv_growth": math.inf}, "adv_growth must be finite"),
         ({"lr": 0.0}, "lr must be finite and above 0"),
         ({"epochs": 0}, "epochs must be a whole number of at least 1"),
         ({"minibatch": 0}, "minibatch must be a whole number of at least 1"),
@@ -196,6 +175,6 @@ def test_default_dtype_and_gradient_mode_have_no_say() -> None:
         ({"seed": -1}, "seed must be a whole number of at least 0"),
     ],
 )
-def test_bad_settings(change: dict[str, Any], message: str) -> None:
+def test_bad_settings(change: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         BanditSettings(**change)

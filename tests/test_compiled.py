@@ -157,7 +157,7 @@ RUNS: list[dict[str, Any]] = [
     {"method": "kl", "seed": 7, "beta": 30.0, "lr": 0.03},
     {"method": "kl", "minibatch": 100, "clip_range": 0.1},
     {"method": "adaptive kl", "seed": 8, "epochs": 20},
-    {"method": "adaptive kl", "seed": 9, "adv_growth": 1.3, "target_kl": 0.01},
+    {"method": "adaptive kl", "seed": 9, "target_kl": 0.01},
     {"method": "adaptive kl", "minibatch": 5000, "lr": 0.01, "clip_range_high": 0.4},
 ]
 
@@ -191,7 +191,7 @@ def test_the_band_is_only_counted_with_where_nothing_is_clipped() -> None:
 def test_a_policy_that_is_lost_raises_the_readable_error() -> None:
     settings = BanditSettings(method="none", lr=1e37, epochs=1)
     for run in (bandit.run, compiled_bandit.run):
-        with pytest.raises(ValueError, match=r"logp must be below \+inf; got nan at flat index"):
+        with pytest.raises(ValueError, match=r"logp must be below \+inf; logp\[\d+\] is nan"):
             run(settings)
 
 

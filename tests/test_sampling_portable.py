@@ -107,13 +107,13 @@ def test_same_actions_in_float32_and_float64_and_through_a_graph() -> None:
 @pytest.mark.parametrize(
     ("p", "message"),
     [
-        ([[0.5, 0.6]], r"p\[0\] sums to 1\.1"),
-        ([[1.0, 0.0], [1.2, -0.2]], r"p\[1\] = .*must be >= 0"),
-        ([[0.5, math.nan]], "not NaN"),
-        ([[math.inf, 0.0]], "sums to inf"),
-        ([[]], r"shape \(1, 0\)"),
+        ([[0.5, 0.6]], r"p\[0\] must sum to 1 over its last axis; it sums to 1\.1"),
+        ([[1.0, 0.0], [1.2, -0.2]], r"p must not be negative; p\[1, 1\] is -0.2"),
+        ([[0.5, math.nan]], r"p must be finite; p\[0, 1\] is nan"),
+        ([[math.inf, 0.0]], r"p must be finite; p\[0, 0\] is inf"),
+        ([[]], "p is empty"),
         ([0.5, 0.5], r"shape \(2,\)"),
-        ([[1, 0]], "dtype torch.int64"),
+        ([[1, 0]], "p must be a floating tensor .*; got torch.int64"),
     ],
 )
 def test_bad_probabilities(p: list[object], message: str) -> None:

@@ -250,7 +250,7 @@ def test_fisher_products_on_a_part_of_the_batch() -> None:
         ({"delta": math.nan}, "delta must be finite and above 0; got nan"),
         ({"damping": -1.0}, "damping must be finite and at least 0; got -1.0"),
         ({"damping": math.inf}, "damping must be finite and at least 0; got inf"),
-        ({"cg_iterations": 0}, "iterations must be a whole number of at least 1; got 0"),
+        ({"cg_iterations": 0}, "^cg_iterations must be a whole number of at least 1; got 0"),
         ({"halvings": -1}, "halvings must be a whole number of at least 0; got -1"),
         ({"fisher_every": 0}, "fisher_every must be a whole number of at least 1; got 0"),
         ({"obs": torch.zeros(0, 4)}, "at least one observation"),
@@ -274,5 +274,7 @@ def test_action_that_the_old_policy_cannot_have_taken() -> None:
     policy, obs, actions, adv = batch("masked actions")
     impossible = policy(obs).isneginf().any(-1)
     assert impossible.any()
-    with pytest.raises(ValueError, match="logp_old"):
+    first = int(impossible.nonzero()[0])
+    message = rf"actions\[{first}\] = 2 has probability 0 under policy"
+    with pytest.raises(ValueError, match=message):
         trpo_step(policy, obs, torch.where(impossible, 2, actions), adv)

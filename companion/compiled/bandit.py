@@ -39,7 +39,6 @@ class _Problem(NamedTuple):
 
 
 class _Objective(NamedTuple):
-    growth: Scalar  # factor on the advantages
     low: Scalar  # edges of the band; 0 and infinity clip nothing
     high: Scalar
     beta: Scalar  # 0 penalizes nothing
@@ -90,9 +89,8 @@ def _training(settings: BanditSettings) -> tuple[_Epoch, ...]:
     beta = settings.beta if settings.method in ("kl", "adaptive kl") else 0.0
     step = 0
     epochs = []
-    for epoch, order in enumerate(shuffles):
-        numbers = (settings.adv_growth**epoch, *edges, beta)
-        objective = _Objective(*map(np.float32, numbers))
+    for order in shuffles:
+        objective = _Objective(*map(np.float32, (*edges, beta)))
         for start in range(0, SAMPLES, settings.minibatch):
             index = order[start : start + settings.minibatch]
             step += 1
@@ -134,7 +132,7 @@ def _problem(seed: int) -> _Problem:
         made = bandit.make_bandit(seed)
     batch = _Batch(
         _columns(made.contexts),
-        made.actions[:, 0].numpy(),
+        made.actions.numpy(),
         made.adv.numpy(),
         _columns(made.logp_old),
         _columns(made.logp_old.exp()),
@@ -184,7 +182,7 @@ def _loss_slopes(
     for k in range(len(index)):
         i = index[k]
         taken = batch.actions[i]
-        adv = objective.growth * batch.adv[i]
+        adv = batch.adv[i]
         r = math.exp(logp[taken, k] - batch.logp_old[taken, i])
         clipped = r > objective.high if adv > 0 else r < objective.low
         gain = 0.0 if clipped else r * adv
