@@ -14,14 +14,18 @@ from pathlib import Path
 import jupytext
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from companion.check import check
 from companion.exercises import EXERCISES, PARTS
 from companion.exercises.part import Misconception, Part
+from companion.grading import marker
 from companion.grading.collect import Answers, Step, answers
 from companion.grading.limits import Limits
 from companion.grading.marker import PartResult, mark
 from companion.grading.notebook import Cell, read
+from companion.grading.runs import Outcome, loaded, undefined
 from companion.grading.sandbox import Sandbox, Unavailable, available
 from tests import zoo
 
@@ -273,6 +277,43 @@ def children(process: int) -> list[int]:
     text = Path(f"/proc/{process}/task").glob("*/children")
     found = [int(word) for file in text for word in file.read_text().split()]
     return [child for child in found if Path(f"/proc/{child}/comm").read_text() == "bwrap\n"]
+
+
+KEYS = ["answers", "value", "error", "nothing", "refused", "defined", "errors", "message", "1-a"]
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(KEYS) | st.text(), inner),
+)
+REPLIES = JSON | st.fixed_dictionaries(
+    {"answers": st.lists(st.fixed_dictionaries({"value": JSON}) | JSON, min_size=2, max_size=2)}
+)
+
+
+@given(start=JSON, replies=st.lists(REPLIES, max_size=2))
+def test_whatever_comes_back_gets_a_mark(start, replies):
+    """A student's code may send any JSON; the marker takes it, and never stops for it."""
+    outcome = Outcome(start=start, answers=replies)
+    undefined(outcome)
+    assert isinstance(marker.printed(outcome), str)
+    result = marker.not_defined(A, outcome)
+    assert result is None or (result.points == 0 and len(result.message) < 2000)
+    for reply in replies:
+        result = marker.compared(A, A.draw("ada"), reply)
+        assert result.points == (2 if result.status == "right" else 0)
+        assert len(result.message) < 2000
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"{", b"\xff", b"[" * 10**5, b"9" * 10**5, b'"' + b"x" * 10, b"nul", b"1 2"]
+)
+def test_what_is_no_json_is_nothing(text):
+    assert loaded(text) is None
+
+
+@pytest.mark.parametrize("depth", range(900, 1000, 5))
+def test_deep_lists_are_refused(depth):
+    reply = loaded(b'{"answers": [{"value": ' + b"[" * depth + b"]" * depth + b"}, {}]}")
+    assert marker.compared(A, A.draw("ada"), reply).status == "refused"
 
 
 def test_a_secret_and_an_id_are_needed():

@@ -5,7 +5,9 @@ Nothing is unpacked to disk and no link is followed, so names can point nowhere.
 
 from __future__ import annotations
 
+import contextlib
 import io
+import itertools
 import os
 import stat
 import struct
@@ -62,12 +64,11 @@ def _walk(folder: Path) -> Iterator[str]:
     while waiting:
         here, depth = waiting.pop()
         entries = []
-        with os.scandir(here) as found:
-            for entry in found:
-                seen += 1
-                if seen > MOST_ENTRIES:
-                    return
-                entries.append(entry)
+        with contextlib.suppress(OSError), os.scandir(here) as found:
+            entries = list(itertools.islice(found, MOST_ENTRIES))
+        seen += len(entries)
+        if seen > MOST_ENTRIES:
+            return
         inner = []
         for entry in sorted(entries, key=lambda entry: entry.name):
             if _hidden(entry.name):

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import numpy as np
+
 from companion.exercises.judge import judge
 from companion.exercises.part import Case, Part
 from companion.exercises.plain import NotPlain, plain
@@ -119,12 +121,12 @@ def _run(
     outcome = runs.run(part.id, part.name, asked, by_itself)
     result = (
         _ended(part, outcome, runs.sandbox)
-        or _not_defined(part, outcome)
-        or _compared(part, visible, outcome.answers[0])
+        or not_defined(part, outcome)
+        or compared(part, visible, outcome.answers[0])
     )
     if result.status == "right" and hidden:
-        result = _in_hidden_cases(_compared(part, hidden, outcome.answers[1]))
-    return replace(result, printed=_printed(outcome))
+        result = _in_hidden_cases(compared(part, hidden, outcome.answers[1]))
+    return replace(result, printed=printed(outcome))
 
 
 def _result(
@@ -154,7 +156,7 @@ def _ended(part: Part, outcome: Outcome, sandbox: Sandbox) -> PartResult | None:
     return None
 
 
-def _not_defined(part: Part, outcome: Outcome) -> PartResult | None:
+def not_defined(part: Part, outcome: Outcome) -> PartResult | None:
     """Return the result of cells that ran and do not define what they should."""
     start = outcome.start if isinstance(outcome.start, dict) else {}
     if start.get("defined") is True:
@@ -166,7 +168,7 @@ def _not_defined(part: Part, outcome: Outcome) -> PartResult | None:
     return _result(part, "missing", f"The cell does not define {part.name}.")
 
 
-def _compared(part: Part, cases: Sequence[Case], reply: Any) -> PartResult:
+def compared(part: Part, cases: Sequence[Case], reply: Any) -> PartResult:
     """Return the result of a reply with answers, which may be any plain data."""
     answers = reply.get("answers") if isinstance(reply, dict) else None
     if not isinstance(answers, list) or len(answers) != len(cases):
@@ -186,7 +188,8 @@ def _compared(part: Part, cases: Sequence[Case], reply: Any) -> PartResult:
             values.append(plain(answer.get("value")))
         except NotPlain as error:
             return _result(part, "refused", f"The answer{where} is {error}.")
-    verdict = judge(part, cases, values)
+    with np.errstate(all="ignore"):  # a student's numbers may overflow
+        verdict = judge(part, cases, values)
     if verdict.status == "right":
         return _result(part, "right")
     if verdict.misconception is None and not all(map(_finite, values)):
@@ -224,7 +227,7 @@ def _shown(text: Any) -> str:
     return "".join(letter if letter.isprintable() else " " for letter in short).strip()
 
 
-def _printed(outcome: Outcome) -> str:
+def printed(outcome: Outcome) -> str:
     """Return the end of what was printed before the hidden cases came in."""
     reply = [outcome.start, *outcome.answers[:1]][-1]
     text = reply.get("printed") if isinstance(reply, dict) else None

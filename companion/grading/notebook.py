@@ -55,7 +55,7 @@ def read(raw: bytes) -> list[Cell]:
     if sum(map(text.count, ",[{")) > MOST_VALUES:
         raise Unreadable(f"it holds more than {MOST_VALUES:,} values")
     try:
-        content = json.loads(text)
+        content = json.loads(text, parse_int=float)  # no number counts, and some are giant
     except (ValueError, RecursionError):
         raise Unreadable("it is not a notebook, or not a whole one (no JSON)") from None
     listed = _cells(content)

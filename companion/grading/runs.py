@@ -18,6 +18,7 @@ from companion.grading.sandbox import Sandbox
 GRACE_SECONDS = 60.0  # for a busy machine to start Python, on top of a part's own time
 PATIENCE = 3  # times a part's time, after which no part of a student runs a second time
 MOST_OTHERS = 5
+LARGE = ("torch", "matplotlib.pyplot")  # imported once for all parts, if any uses them
 LONGEST_INTEGER = 400  # digits; a float has no more
 ENDINGS = ("answer", "timeout", "memory", "too long", "crashed")
 UNDEFINED = re.compile(r"name '(\w+)' is not defined")
@@ -127,8 +128,8 @@ class Runs:
         outcome = self._run(steps, name, cases)
         own = len(steps) - 1
         for k in range(MOST_OTHERS):
-            missing = UNDEFINED.search(json.dumps([outcome.start, outcome.answers]))
-            found = [other for other in others if missing and defines(other, missing[1])]
+            missing = undefined(outcome)
+            found = [other for other in others if any(defines(other, m) for m in missing)]
             if not found:
                 break
             others = [other for other in others if other != found[-1]]
@@ -157,7 +158,8 @@ class Runs:
         alone: bool,
     ) -> Outcome:
         job = json.dumps({"steps": steps, "name": name})
-        start = f"start {'torch' if 'torch' in job else ''}\n{job}".encode()
+        libraries = [name for name in LARGE if name.partition(".")[0] in job]
+        start = f"start {' '.join(libraries)}\n{job}".encode()
         if alone:
             self._leave()
         ending, message = self._ask(start)
@@ -194,6 +196,20 @@ class Runs:
     def _leave(self) -> None:
         self.channel = None
         self.stack.close()
+
+
+def undefined(outcome: Outcome) -> list[str]:
+    """Return the names that some cell or case found to be undefined."""
+    start = outcome.start if isinstance(outcome.start, dict) else {}
+    errors = start.get("errors")
+    found = list(errors.values()) if isinstance(errors, dict) else []
+    for reply in outcome.answers:
+        answers = reply.get("answers") if isinstance(reply, dict) else None
+        for answer in answers if isinstance(answers, list) else ():
+            found.append(answer.get("error") if isinstance(answer, dict) else None)
+    messages = [error.get("message") for error in found if isinstance(error, dict)]
+    matches = [UNDEFINED.search(text) for text in messages if isinstance(text, str)]
+    return [match[1] for match in matches if match]
 
 
 def _ended(ending: str, message: bytes) -> Outcome:

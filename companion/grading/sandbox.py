@@ -12,6 +12,7 @@ import functools
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -30,7 +31,9 @@ INSTALL = "Marking needs bubblewrap 0.8 or newer; get it with: apt install bubbl
 NO_NAMESPACES = """bubblewrap can't make namespaces here. An administrator allows them with
     sysctl kernel.unprivileged_userns_clone=1               (Debian 10 and older)
     sysctl kernel.apparmor_restrict_unprivileged_userns=0   (Ubuntu 24.04 and newer)
-and for a container with: docker run --security-opt seccomp=unconfined
+and in a container with
+    docker run --security-opt seccomp=unconfined --security-opt apparmor=unconfined \\
+        --security-opt systempaths=unconfined
 bubblewrap itself said: """
 # Isolated Python begins with its standard library alone.
 SUPERVISOR = """import sys
@@ -71,7 +74,10 @@ def available() -> str | None:
             pass_fds=descriptors,
             timeout=PROBE_SECONDS,
         )
-    return None if done.stdout == "42\n" else NO_NAMESPACES + done.stderr.strip()[:500]
+    if done.stdout == "42\n":
+        return None
+    said = done.stderr.strip()[:500]
+    return f"{INSTALL} ({said})" if "nknown option" in said else NO_NAMESPACES + said
 
 
 @dataclass(frozen=True)
@@ -107,7 +113,8 @@ class Sandbox:
             try:
                 yield Channel(process.stdout.fileno(), process.stdin.fileno())
             finally:
-                process.kill()
+                # All of bubblewrap's processes: the first of two has no right to kill the second.
+                os.killpg(process.pid, signal.SIGKILL)
 
     @contextmanager
     def _inside(self) -> Iterator[subprocess.Popen[bytes]]:

@@ -13,10 +13,14 @@ import importlib
 import json
 import os
 import re
+import select
+import shutil
 import signal
 import sys
 import time
 from pathlib import Path
+
+import numpy.random  # noqa: F401  (NumPy leaves it out until it is used, in each part anew)
 
 from companion.grading import worker
 from companion.grading.channel import Channel, Closed, Late, TooLong
@@ -36,6 +40,8 @@ class Child:
 
     def __init__(self, limits: Limits, scratch: Path, outer: Channel) -> None:
         self.limits, self.scratch = limits, scratch
+        self.marker = select.poll()
+        self.marker.register(outer.inbox, 0)  # which leaves a hang-up
         self.deadline = time.monotonic() + limits.wall_seconds
         self.status: int | None = None
         inbox, to_child = os.pipe()
@@ -76,7 +82,13 @@ class Child:
         return self.channel.receive(self.limits.answer_bytes, self.deadline)
 
     def look(self) -> bool:
-        """Reap what has ended, count the memory of the rest, and say whether the child is gone."""
+        """Reap what has ended, count the memory of the rest, and say whether the child is gone.
+
+        If the marker is gone, no one is left to work for.
+        """
+        if self.marker.poll(0):
+            self.end()
+            os._exit(0)
         with contextlib.suppress(ChildProcessError):
             while (found := os.waitpid(-1, os.WNOHANG))[0]:
                 if found[0] == self.pid:
@@ -131,11 +143,16 @@ def resident(process: int) -> int:
     return 0
 
 
-def untouched(scratch: Path, mode: int) -> bool:
-    """Say whether the temporary folder is empty and as it was."""
+def emptied(scratch: Path, mode: int) -> bool:
+    """Empty the temporary folder, and say whether it is as it was at the beginning."""
     try:
+        for entry in list(os.scandir(scratch)):
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry, ignore_errors=True)
+            else:
+                os.unlink(entry)
         return scratch.stat().st_mode == mode and not any(scratch.iterdir())
-    except OSError:
+    except (OSError, RecursionError):
         return False
 
 
@@ -150,7 +167,7 @@ def supervise(channel: Channel, limits: Limits) -> None:
         if kind == "start":
             if child is not None:
                 child.end()
-            if not untouched(scratch, mode):
+            if not emptied(scratch, mode):
                 channel.send(b"used\n")
                 return
             for name in libraries:  # once, not in each part

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import sys
@@ -36,6 +37,7 @@ def python(*arguments: str) -> list[str]:
     return [str(_interpreter()), "-I", "-S", "-B", "-X", "utf8", *arguments]
 
 
+@functools.cache
 def sites() -> list[Path]:
     """Return the folders that hold the libraries that an answer may use."""
     found = [importlib.util.find_spec(name) for name in LIBRARIES]
@@ -46,9 +48,10 @@ def sites() -> list[Path]:
 def private(scratch_bytes: int) -> list[str]:
     """Return bubblewrap's options for what is seen inside."""
     words = [*_python_and_libraries(), "--proc", "/proc"]
-    if any(PACKAGE.is_relative_to(folder) for folder in _folders()):
-        # Installed beside the libraries, its other modules would be seen as well.
-        words += ["--size", "4096", "--tmpfs", str(PACKAGE), "--remount-ro", str(PACKAGE)]
+    # Installed beside the libraries, this package's other modules would be seen as well.
+    for copy in {PACKAGE, *(site / PACKAGE.name for site in sites())}:
+        if copy.is_dir() and any(copy.is_relative_to(folder) for folder in _folders()):
+            words += ["--size", "4096", "--tmpfs", str(copy), "--remount-ro", str(copy)]
     for device in DEVICES:
         words += ["--dev-bind", device, device]
     for name in VISIBLE:
@@ -81,6 +84,7 @@ def _python_and_libraries() -> list[str]:
     return words + [word for path in _folders() for word in ("--ro-bind", str(path), str(path))]
 
 
+@functools.cache
 def _folders() -> list[Path]:
     """Return what is bound as it is, without what lies in another folder of the list."""
     base = Path(sys.base_prefix).resolve()
