@@ -1,6 +1,6 @@
 # make lab        JupyterLab on the chapter's start page   ARGS=--no-browser, ARGS=--port=9999
 # make test       every test                               ARGS="-k lemma"
-# make execute    run the sections again                   ARGS="02-lemma 03-cpi"
+# make execute    run the sections again                   ARGS="03-cpi-bound 04-trpo-step"
 # make bench      what is fast, and how much
 #
 # Each sets up .venv first if it is missing, broken or out of date. PYTHON=python3.12 chooses the
@@ -42,7 +42,7 @@ execute: setup
 	$(python) book/sections.py execute $(ARGS)
 
 bench: setup
-	$(python) tests/bench.py $(ARGS)
+	OMP_NUM_THREADS=1 $(python) -m tests.bench $(ARGS)
 
 # What was installed is written into .venv last, so an interrupted set-up is done again: the
 # packages when the lock changed or their interpreter is gone, this package when it has moved too.

@@ -75,6 +75,16 @@ def written(notebook: Any) -> str:
     return str(jupytext.writes(notebook, fmt=layout))
 
 
+def lay_out(section: Section) -> Any:
+    """Write the text as JupyterLab would, and return it as a notebook."""
+    notebook = read_text(section)
+    # Jupytext takes away one empty line at the end of a cell each time.
+    while (text := written(notebook)) != section.text.read_text(encoding="utf-8"):
+        section.text.write_text(text, encoding="utf-8")
+        notebook = read_text(section)
+    return notebook
+
+
 def code_hashes(notebook: Any) -> dict[str, str]:
     """For each code cell, by id, a hash of the code from the first cell to this one."""
     digest = hashlib.sha256()
@@ -100,10 +110,7 @@ def clean(notebook: Any) -> None:
 
 def execute(section: Section) -> str:
     """Run one section in a fresh kernel and write its notebook; returns what went wrong, or ""."""
-    notebook = read_text(section)
-    text = written(notebook)
-    if section.text.read_text(encoding="utf-8") != text:
-        section.text.write_text(text, encoding="utf-8")
+    notebook = lay_out(section)
     section.notebook.parent.mkdir(exist_ok=True)
     client = NotebookClient(
         notebook,
@@ -195,7 +202,7 @@ def order_problems(stored: Any) -> Iterator[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("action", choices=["execute", "check"])
-    parser.add_argument("name", nargs="*", help="a section, such as 02-lemma; default: all")
+    parser.add_argument("name", nargs="*", help="a section, such as 03-cpi-bound; default: all")
     arguments = parser.parse_args()
     sections = find(ROOT, arguments.name)
     if not sections:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import statistics
-import time
-
 import numpy as np
 import torch
 from torch import nn
 
-from companion.bandit import BanditSettings, printed_columns, run
+from companion.bandit import BanditSettings, EpochRecord, Method, printed_columns, run
 from companion.sampling import portable_categorical
+from tests.timing import medians
 
 REPEATS = 5
+METHODS: dict[str, Method] = {"no clipping": "none", "clipped": "clip", "KL penalty": "kl"}
+Table = dict[str, list[tuple[float, float, float, float]]]
+Records = dict[str, tuple[EpochRecord, ...]]
 
 
-def protocol_table() -> dict[str, list[tuple[float, float, float, float]]]:
+def protocol_table() -> Table:
     """Compute (mean KL, fraction outside, largest ratio, improvement) after each epoch."""
 
     def make_policy() -> nn.Sequential:
@@ -34,8 +35,8 @@ def protocol_table() -> dict[str, list[tuple[float, float, float, float]]]:
         adv = reward - (p_old * (X @ W)).sum(1)
         adv = (adv - adv.mean()) / adv.std()
         J_old = (torch.softmax(old(X_test), 1) * (X_test @ W)).sum(1).mean()
-    table: dict[str, list[tuple[float, float, float, float]]] = {}
-    for method in ("no clipping", "clipped", "KL penalty"):
+    table: Table = {}
+    for method in METHODS:
         policy = make_policy()
         adam = torch.optim.Adam(policy.parameters(), lr=3e-3)
         table[method] = []
@@ -64,33 +65,23 @@ def protocol_table() -> dict[str, list[tuple[float, float, float, float]]]:
     return table
 
 
+def companion_table() -> Records:
+    """Compute the same with the package."""
+    return {name: run(BanditSettings(method=method)) for name, method in METHODS.items()}
+
+
+def agree(table: Table, records: Records) -> None:
+    """Raise an error unless the package's records give the same table."""
+    for name, record in records.items():
+        columns = np.array(list(printed_columns(record).values()), dtype=float)
+        expected = np.array([table[name][k - 1] for k in (1, 2, 4, 6, 10)]).T
+        np.testing.assert_allclose(columns, expected, atol=6e-4)
+
+
 def rows() -> list[tuple[str, float, float]]:
     """Return (name, seconds of the protocol as written, seconds of companion's)."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        plain, ours = [], []
-        for _ in range(REPEATS):
-            start = time.perf_counter()
-            table = protocol_table()
-            middle = time.perf_counter()
-            records = {
-                name: run(BanditSettings(method=method))
-                for name, method in (
-                    ("no clipping", "none"),
-                    ("clipped", "clip"),
-                    ("KL penalty", "kl"),
-                )
-            }
-            plain.append(middle - start)
-            ours.append(time.perf_counter() - middle)
-        for name, record in records.items():
-            columns = np.array(list(printed_columns(record).values()), dtype=float)
-            expected = np.array([table[name][k - 1] for k in (1, 2, 4, 6, 10)]).T
-            np.testing.assert_allclose(columns, expected, atol=6e-4)
-        return [("bandit table", statistics.median(plain), statistics.median(ours))]
-    finally:
-        torch.set_num_threads(threads)
+    measured = medians(lambda _: protocol_table(), lambda _: companion_table(), REPEATS, agree)
+    return [("bandit table", *measured)]
 
 
 if __name__ == "__main__":

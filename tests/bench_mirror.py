@@ -7,7 +7,6 @@ one policy by linear solves, the visitation solved for only where the policy gra
 from __future__ import annotations
 
 import statistics
-import time
 import tracemalloc
 from collections.abc import Callable
 
@@ -17,6 +16,7 @@ from companion.mdp import TabularMDP, action_values, evaluate, random_mdp
 from companion.mirror import natural_gradient
 from companion.mirror_example import comparison
 from companion.policy import FloatArray, softmax, uniform
+from tests.timing import medians, seconds
 
 ITERATIONS = 1000
 REPEATS = 15
@@ -24,19 +24,21 @@ STATES = (20, 50, 100, 200, 500, 1000)
 
 
 def rows() -> list[tuple[str, float, float]]:
-    """Return (name, seconds of the plain version, seconds of companion's), medians in turn."""
+    """Return (name, seconds of the plain version, seconds of companion's)."""
     mdp = random_mdp(rng=np.random.default_rng(0))
-    plain, ours = [], []
-    for _ in range(REPEATS):
-        start = time.perf_counter()
-        expected = plain_comparison(mdp)
-        middle = time.perf_counter()
-        gaps = comparison(mdp, iterations=ITERATIONS)
-        plain.append(middle - start)
-        ours.append(time.perf_counter() - middle)
-        for gap, reference in zip(gaps.values(), expected, strict=True):
-            np.testing.assert_allclose(gap, reference, rtol=0, atol=1e-9)
-    return [("mirror table, 10 runs", statistics.median(plain), statistics.median(ours))]
+    measured = medians(
+        lambda _: plain_comparison(mdp),
+        lambda _: list(comparison(mdp, iterations=ITERATIONS).values()),
+        REPEATS,
+        agree,
+    )
+    return [("mirror table, 10 runs", *measured)]
+
+
+def agree(expected: list[FloatArray], gaps: list[FloatArray]) -> None:
+    """Raise an error unless both give the same gaps."""
+    for gap, reference in zip(gaps, expected, strict=True):
+        np.testing.assert_allclose(gap, reference, rtol=0, atol=1e-9)
 
 
 def plain_comparison(mdp: TabularMDP) -> list[FloatArray]:
@@ -121,21 +123,14 @@ def natural_update(mdp: TabularMDP) -> FloatArray:
 
 def _cost(call: Callable[[TabularMDP], object], mdp: TabularMDP) -> tuple[float, float]:
     """Return the median seconds of a call and the peak of what it allocates, in megabytes."""
-    seconds = []
-    for _ in range(5):
-        start = time.perf_counter()
-        call(mdp)
-        seconds.append(time.perf_counter() - start)
+    typical = statistics.median(seconds(lambda: call(mdp))[0] for _ in range(5))
     tracemalloc.start()
     call(mdp)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    return statistics.median(seconds), peak / 1e6
+    return typical, peak / 1e6
 
 
 if __name__ == "__main__":
-    for name, plain_seconds, seconds in rows():
-        print(f"{name}: {plain_seconds * 1e3:.0f} ms, {seconds * 1e3:.0f} ms", end=", ")
-        print(f"{plain_seconds / seconds:.1f} times faster")
-    for name, states, seconds, megabytes in growth():
-        print(f"{name}, {states} states: {seconds * 1e3:.2f} ms, {megabytes:.2f} MB")
+    print(rows())
+    print(*growth(), sep="\n")

@@ -8,7 +8,6 @@ scale the step, the line search.
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Callable
 
 import torch
@@ -16,26 +15,18 @@ from torch import Tensor, nn
 
 from companion.trpo_example import Problem, problem
 from companion.trust_region import trpo_step
+from tests.timing import medians
 
 DELTA, DAMPING, ITERATIONS = 0.01, 0.1, 10
 REPEATS = 41
 
 
 def rows() -> list[tuple[str, float, float]]:
-    """Return (name, seconds of the plain version, seconds of companion's) for each policy.
-
-    Seconds are processor time of one thread, the least of many runs: what else the machine does
-    changes neither much.
-    """
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        return [
-            ("TRPO step, 131 parameters, batch 500", *_best(problem())),
-            ("TRPO step, 2 x 64 tanh, batch 2,048", *_best(_large_problem())),
-        ]
-    finally:
-        torch.set_num_threads(threads)
+    """Return (name, seconds of the plain version, seconds of companion's) for each policy."""
+    return [
+        ("TRPO step, 131 parameters, batch 500", *_medians(problem())),
+        ("TRPO step, 2 x 64 tanh, batch 2,048", *_medians(_large_problem())),
+    ]
 
 
 def plain_trpo_step(policy: nn.Module, obs: Tensor, actions: Tensor, adv: Tensor) -> Tensor:
@@ -100,24 +91,26 @@ def _large_problem() -> Problem:
         return Problem(policy, obs, actions, adv)
 
 
-def _best(batch: Problem) -> tuple[float, float]:
-    """Time both versions alternately, each from the old parameters; assert that they agree."""
-    plain, ours = [], []
-    for _ in range(REPEATS):
-        policies = [copy.deepcopy(batch.policy) for _ in range(2)]
-        start = time.process_time()
-        expected = plain_trpo_step(policies[0], *batch[1:])
-        middle = time.process_time()
-        taken = trpo_step(policies[1], *batch[1:], delta=DELTA, damping=DAMPING)
-        plain.append(middle - start)
-        ours.append(time.process_time() - middle)
-        torch.testing.assert_close(taken.step, expected, rtol=1e-3, atol=1e-6)
-        for one, other in zip(policies[0].parameters(), policies[1].parameters(), strict=True):
-            torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
-    return min(plain), min(ours)
+def _medians(batch: Problem) -> tuple[float, float]:
+    """Time both versions, each call from the old parameters."""
+    theirs, ours = ([copy.deepcopy(batch.policy) for _ in range(REPEATS + 1)] for _ in range(2))
+    data = batch[1:]
+
+    def plain(k: int) -> tuple[nn.Module, Tensor]:
+        return theirs[k], plain_trpo_step(theirs[k], *data)
+
+    def companion(k: int) -> tuple[nn.Module, Tensor]:
+        return ours[k], trpo_step(ours[k], *data, delta=DELTA, damping=DAMPING).step
+
+    return medians(plain, companion, REPEATS, agree)
+
+
+def agree(plain: tuple[nn.Module, Tensor], ours: tuple[nn.Module, Tensor]) -> None:
+    """Raise an error unless both made the same step and left the same parameters."""
+    torch.testing.assert_close(ours[1], plain[1], rtol=1e-3, atol=1e-6)
+    for one, other in zip(plain[0].parameters(), ours[0].parameters(), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
 
 
 if __name__ == "__main__":
-    for name, plain_seconds, seconds in rows():
-        print(f"{name}: {plain_seconds * 1e3:.1f} ms, {seconds * 1e3:.1f} ms", end=", ")
-        print(f"{plain_seconds / seconds:.1f} times faster")
+    print(rows())

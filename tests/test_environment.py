@@ -1,5 +1,7 @@
 """pyproject.toml, requirements.lock, environment.yml and what is installed agree."""
 
+from __future__ import annotations
+
 import re
 import sys
 import tomllib
@@ -35,7 +37,7 @@ def required() -> list[Requirement]:
     return [requirement for requirement in requirements if requirement.name != PROJECT["name"]]
 
 
-def test_every_line_of_the_lock_is_one_exact_version_of_a_named_package():
+def test_every_line_of_the_lock_is_one_exact_version_of_a_named_package() -> None:
     loose = [pin for pin in LOCK if not re.fullmatch(r"==[^=*,]+", str(pin.specifier))]
     assert not loose, f"not pinned by ==: {', '.join(map(str, loose))}"
     assert not any(pin.url or pin.extras for pin in LOCK)
@@ -43,7 +45,7 @@ def test_every_line_of_the_lock_is_one_exact_version_of_a_named_package():
 
 @pytest.mark.parametrize("python", PYTHONS)
 @pytest.mark.parametrize("platform", ["linux", "darwin", "win32"])
-def test_every_requirement_is_pinned_within_its_range(python, platform):
+def test_every_requirement_is_pinned_within_its_range(python: str, platform: str) -> None:
     environment = {
         "python_version": python,
         "python_full_version": f"{python}.7",
@@ -57,14 +59,14 @@ def test_every_requirement_is_pinned_within_its_range(python, platform):
         assert requirement.specifier.contains(locked[name]), f"{requirement}: {locked[name]}"
 
 
-def test_the_extras_refer_to_extras_that_exist():
+def test_the_extras_refer_to_extras_that_exist() -> None:
     extras = PROJECT["optional-dependencies"]
     for requirement in (Requirement(line) for group in extras.values() for line in group):
         if requirement.name == PROJECT["name"]:
             assert requirement.extras <= extras.keys()
 
 
-def test_conda_takes_its_packages_from_the_lock_and_the_package_from_here():
+def test_conda_takes_its_packages_from_the_lock_and_the_package_from_here() -> None:
     assert [entry for entry in CONDA if isinstance(entry, dict)] == [
         {"pip": ["-r requirements.lock", "-e ."]}
     ]
@@ -72,7 +74,7 @@ def test_conda_takes_its_packages_from_the_lock_and_the_package_from_here():
     assert names == ["python", "pip"], "anything else would be a second place for a version"
 
 
-def test_one_oldest_python_everywhere():
+def test_one_oldest_python_everywhere() -> None:
     (conda,) = [entry for entry in CONDA if str(entry).startswith("python=")]
     oldest = conda.removeprefix("python=")
     assert PROJECT["requires-python"] == f">={oldest}"
@@ -84,7 +86,7 @@ def test_one_oldest_python_everywhere():
     assert sys.version_info >= (int(major), int(minor))
 
 
-def test_what_is_installed_is_what_is_locked():
+def test_what_is_installed_is_what_is_locked() -> None:
     # The public part only: a CPU build of torch calls itself 2.13.0+cpu.
     locked = {name: Version(pin).public for name, pin in pins().items()}
     assert {name: Version(version(name)).public for name in locked} == locked

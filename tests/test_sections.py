@@ -1,17 +1,25 @@
 """The sections belong together and are reproducible, and the checker and nbval notice when not."""
 
+from __future__ import annotations
+
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import outputs
 import pytest
 import sections
+from sections import Section
 
 ROOT = Path(__file__).resolve().parent.parent
+Change = Callable[[Any], None]  # of a notebook, in place
+Spoil = Callable[[Section], None]
 
 TEXT = """\
 # A section
@@ -51,7 +59,7 @@ print("three")
 
 
 @pytest.fixture(scope="module")
-def executed(tmp_path_factory: pytest.TempPathFactory) -> sections.Section:
+def executed(tmp_path_factory: pytest.TempPathFactory) -> Section:
     """A small section, written in a hurry and executed."""
     root = tmp_path_factory.mktemp("chapter with a space")
     for folder in ("book", "notebooks"):
@@ -63,26 +71,26 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> sections.Section:
 
 
 @pytest.fixture
-def section(executed: sections.Section, tmp_path: Path) -> sections.Section:
+def section(executed: Section, tmp_path: Path) -> Section:
     """A copy of it to spoil."""
     text, notebook = tmp_path / "01-small.md", tmp_path / "01-small.ipynb"
     text.write_bytes(executed.text.read_bytes())
     notebook.write_bytes(executed.notebook.read_bytes())
-    return sections.Section(executed.name, text, notebook)
+    return Section(executed.name, text, notebook)
 
 
-def read(section):
+def read(section: Section) -> Any:
     return nbformat.read(section.notebook, as_version=4)
 
 
-def test_the_chapter_is_in_step_executed_and_reproducible():
+def test_the_chapter_is_in_step_executed_and_reproducible() -> None:
     chapter = sections.find(ROOT)
     assert chapter, "no section yet: write book/NN-name.md, then run make execute"
     problems = [problem for section in chapter for problem in sections.check(section)]
     assert not problems, "\n".join(["", *problems])
 
 
-def test_execution_writes_text_and_notebook_alike_and_stable(executed):
+def test_execution_writes_text_and_notebook_alike_and_stable(executed: Section) -> None:
     first = executed.text.read_bytes(), executed.notebook.read_bytes()
     assert first[0].startswith(b"---\njupytext:\n")
     assert b"jupytext_version" not in first[0]
@@ -92,7 +100,14 @@ def test_execution_writes_text_and_notebook_alike_and_stable(executed):
     assert (executed.text.read_bytes(), executed.notebook.read_bytes()) == first
 
 
-def test_what_is_stored_needs_no_kernel_and_names_no_machine(executed):
+def test_execution_settles_empty_lines_at_the_end_of_a_cell_at_once(section: Section) -> None:
+    section.text.write_text(TEXT.replace('print("three")', 'print("three")\n\n\n'))
+    assert sections.execute(section) == ""
+    assert [*sections.check(section)] == []
+    assert section.text.read_text().endswith('print("three")\n```\n')
+
+
+def test_what_is_stored_needs_no_kernel_and_names_no_machine(executed: Section) -> None:
     notebook = read(executed)
     assert [cell.id for cell in notebook.cells] == [f"01-small-{n:03}" for n in range(6)]
     assert notebook.cells[1].metadata == {"tags": ["hide-input"]}
@@ -101,7 +116,7 @@ def test_what_is_stored_needs_no_kernel_and_names_no_machine(executed):
     assert "version" not in notebook.metadata.language_info
 
 
-def test_execution_stops_at_the_first_error_and_keeps_the_old_notebook(section):
+def test_execution_stops_at_the_first_error_and_keeps_the_old_notebook(section: Section) -> None:
     before = section.notebook.read_bytes()
     section.text.write_text(TEXT.replace('print("one")', "1 / 0"))
     failure = sections.execute(section)
@@ -110,28 +125,28 @@ def test_execution_stops_at_the_first_error_and_keeps_the_old_notebook(section):
     assert section.notebook.read_bytes() == before
 
 
-def spoil_text(section):
+def spoil_text(section: Section) -> None:
     section.text.write_text(section.text.read_text().replace("A claim.", "A doubt."))
 
 
-def spoil_header(section):
+def spoil_header(section: Section) -> None:
     section.text.write_text(section.text.read_text().replace("Python 3", "Python"))
 
 
-def append_to_text(section):
+def append_to_text(section: Section) -> None:
     section.text.write_text(section.text.read_text() + "\n+++\n\nMore.\n")
 
 
-def delete_text(section):
+def delete_text(section: Section) -> None:
     section.text.unlink()
 
 
-def delete_notebook(section):
+def delete_notebook(section: Section) -> None:
     section.notebook.unlink()
 
 
-def spoil_notebook(change):
-    def spoil(section):
+def spoil_notebook(change: Change) -> Spoil:
+    def spoil(section: Section) -> None:
         notebook = read(section)
         change(notebook)
         nbformat.write(notebook, section.notebook)
@@ -139,41 +154,41 @@ def spoil_notebook(change):
     return spoil
 
 
-def change_code(notebook):
+def change_code(notebook: Any) -> None:
     notebook.cells[1].source = 'print("two")'
 
 
-def change_order(notebook):
+def change_order(notebook: Any) -> None:
     notebook.cells[5].execution_count = 7
 
 
-def empty_cell(notebook):
+def empty_cell(notebook: Any) -> None:
     notebook.cells[5].source = " "
 
 
-def store_widgets(notebook):
+def store_widgets(notebook: Any) -> None:
     notebook.metadata["widgets"] = {outputs.WIDGET: {}}
 
 
-def store_a_view(notebook):
+def store_a_view(notebook: Any) -> None:
     notebook.cells[4].outputs[0].data[outputs.WIDGET] = {"model_id": "4f"}
 
 
-def store_an_error(notebook):
+def store_an_error(notebook: Any) -> None:
     notebook.cells[1].outputs[:] = [
         nbformat.v4.new_output("error", ename="E", evalue="e", traceback=[])
     ]
 
 
-def store_stderr(notebook):
+def store_stderr(notebook: Any) -> None:
     notebook.cells[1].outputs[0].name = "stderr"
 
 
-def exempt_by_tag(notebook):
+def exempt_by_tag(notebook: Any) -> None:
     notebook.cells[1].metadata.tags = ["nbval-ignore-output"]
 
 
-def exempt_by_comment(notebook):
+def exempt_by_comment(notebook: Any) -> None:
     notebook.cells[1].source = "# NBVAL_SKIP"
 
 
@@ -197,7 +212,7 @@ def exempt_by_comment(notebook):
         (spoil_notebook(exempt_by_comment), "# NBVAL_ takes the cell out of the regression"),
     ],
 )
-def test_each_way_to_spoil_a_section_is_named(section, spoil, problem):
+def test_each_way_to_spoil_a_section_is_named(section: Section, spoil: Spoil, problem: str) -> None:
     spoil(section)
     problems = [*sections.check(section)]
     assert any(problem in line for line in problems), problems
@@ -232,7 +247,9 @@ def test_each_way_to_spoil_a_section_is_named(section, spoil, problem):
     ],
 )
 @pytest.mark.parametrize("kind", ["stream", "result"])
-def test_each_kind_of_unstable_text_is_named(executed, text, problem, kind):
+def test_each_kind_of_unstable_text_is_named(
+    executed: Section, text: str, problem: str, kind: str
+) -> None:
     cell = deepcopy(read(executed).cells[1])
     if kind == "stream":
         cell.outputs[0].text = text
@@ -257,54 +274,72 @@ def test_each_kind_of_unstable_text_is_named(executed, text, problem, kind):
         "-" * 100,
     ],
 )
-def test_ordinary_output_is_allowed(executed, text):
+def test_ordinary_output_is_allowed(executed: Section, text: str) -> None:
     cell = deepcopy(read(executed).cells[1])
     cell.outputs[0].text = text
     assert [*outputs.cell_problems(cell)] == []
 
 
-def nbval(notebook):
-    """Run the notebook as make test does; returns the exit status and what was printed."""
-    command = [sys.executable, "-m", "pytest", "-p", "conftest", "-p", "no:cacheprovider"]
-    command += ["-c", str(ROOT / "pyproject.toml"), "--rootdir", str(notebook.parent)]
-    done = subprocess.run(
-        [*command, str(notebook)],
-        cwd=ROOT,
-        env=os.environ | {"COLUMNS": "100"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    return done.returncode, done.stdout
-
-
-def print_more(notebook):
+def print_more(notebook: Any) -> None:
     notebook.cells[1].source = 'print("one"); display("more")'
 
 
-def show_no_picture(notebook):
+def show_no_picture(notebook: Any) -> None:
     notebook.cells[4].source = notebook.cells[4].source.replace(', "image/png": PIXEL', "")
 
 
-def show_two_pictures(notebook):
+def show_two_pictures(notebook: Any) -> None:
     notebook.cells[4].source = 'display({"image/png": "iVBORw0KGgo="}, raw=True)\n' + (
         notebook.cells[4].source
     )
 
 
-def misprint(notebook):
+def misprint(notebook: Any) -> None:
     notebook.cells[5].outputs[0].text = "threE\n"
 
 
-def test_nbval_passes_a_widget_whose_picture_is_stored(executed):
-    status, printed = nbval(executed.notebook)
-    assert status == 0, printed
-    assert "3 passed" in printed
+SPOILED: dict[str, Change] = {
+    "as_it_is": lambda notebook: None,
+    "a_character": misprint,
+    "an_output_more": print_more,
+    "no_picture": show_no_picture,
+    "two_pictures": show_two_pictures,
+}
 
 
-@pytest.mark.parametrize("spoil", [misprint, print_more, show_no_picture, show_two_pictures])
-def test_nbval_notices_a_character_an_output_and_a_picture(section, spoil):
-    spoil_notebook(spoil)(section)
-    status, printed = nbval(section.notebook)
-    assert status == 1, printed
-    assert "1 failed, 2 passed" in printed
+@pytest.fixture(scope="module")
+def nbval(executed: Section, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """How each cell of the section came out, as it is and spoiled in each way, as make test runs.
+
+    Starting pytest takes longer than running these cells, so that one call runs all of them.
+    """
+    folder = tmp_path_factory.mktemp("nbval")
+    for name, spoil in SPOILED.items():
+        notebook = read(executed)
+        spoil(notebook)
+        nbformat.write(notebook, folder / f"{name}.ipynb")
+    command = [sys.executable, "-m", "pytest", "-v", "-p", "conftest", "-p", "no:cacheprovider"]
+    command += ["-c", str(ROOT / "pyproject.toml"), "--rootdir", str(folder), str(folder)]
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env=os.environ | {"COLUMNS": "100"},
+        capture_output=True,
+        text=True,
+        timeout=540,
+    )
+    found = re.findall(r"(\w+)::ipynb::Cell \d+ (PASSED|FAILED)", done.stdout)
+    outcomes = {name: [how for of, how in found if of == name] for name in SPOILED}
+    assert all(len(cells) == 3 for cells in outcomes.values()), done.stdout
+    return outcomes
+
+
+def test_nbval_passes_a_widget_whose_picture_is_stored(nbval: dict[str, list[str]]) -> None:
+    assert nbval["as_it_is"] == ["PASSED"] * 3
+
+
+@pytest.mark.parametrize("name", list(SPOILED)[1:])
+def test_nbval_notices_a_character_an_output_and_a_picture(
+    nbval: dict[str, list[str]], name: str
+) -> None:
+    assert sorted(nbval[name]) == ["FAILED", "PASSED", "PASSED"]
