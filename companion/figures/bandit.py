@@ -32,7 +32,7 @@ LOOKS: dict[Method, _Look] = {
 BLOCK = 10  # epochs
 
 
-def records(
+def train(
     method: Method, *, clip_range: float, beta: float, epochs: int, lr: float, seed: int
 ) -> tuple[EpochRecord, ...]:
     """Run one method of the experiment, or return its first epochs from an earlier run.
@@ -43,7 +43,7 @@ def records(
     Returns:
         One record per epoch, as `run` returns them.
 
-    >>> two = records("clip", clip_range=0.2, beta=3.0, epochs=2, lr=3e-3, seed=0)
+    >>> two = train("clip", clip_range=0.2, beta=3.0, epochs=2, lr=3e-3, seed=0)
     >>> two == run(BanditSettings(method="clip", epochs=2))
     True
     """
@@ -74,9 +74,9 @@ def draw_epochs(clip_range: float, beta: float, epochs: int, lr: float, seed: in
     figure, axes = panels(2, height=5.0, rows=2)
     numbers: dict[str, float | str] = {}
     for method, look in LOOKS.items():
-        run_of = records(method, clip_range=clip_range, beta=beta, epochs=epochs, lr=lr, seed=seed)
-        _plot(axes.flat, run_of, look)
-        last = run_of[-1]
+        records = train(method, clip_range=clip_range, beta=beta, epochs=epochs, lr=lr, seed=seed)
+        _plot(axes.flat, records, look)
+        last = records[-1]
         numbers[look.name] = (
             f"KL {last.kl:.3f} nats, outside {last.outside:.3f},"
             f" largest ratio {last.largest_ratio:.3f}, improvement {last.improvement:.3f}"
@@ -90,11 +90,11 @@ def draw_epochs(clip_range: float, beta: float, epochs: int, lr: float, seed: in
     return Drawing(figure, numbers, alt)
 
 
-def _plot(axes: Any, run_of: Sequence[EpochRecord], look: _Look) -> None:
+def _plot(axes: Any, records: Sequence[EpochRecord], look: _Look) -> None:
     for ax, field in zip(axes, ("kl", "outside", "largest_ratio", "improvement"), strict=True):
         ax.plot(
-            [record.epoch for record in run_of],
-            [getattr(record, field) for record in run_of],
+            [record.epoch for record in records],
+            [getattr(record, field) for record in records],
             color=look.color,
             linestyle=look.line,
             marker=look.marker,

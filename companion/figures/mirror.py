@@ -30,6 +30,26 @@ Q = np.array([[1.0, 1.4, 1.2, 2.0]])
 ETAS = np.geomspace(0.01, 100, 121)
 
 
+def _draw_probabilities(ax: Any, new: FloatArray) -> None:
+    place = np.arange(OLD.size)
+    bars = {"old policy": (OLD, SKY, ""), "mirror step": (new, BLUE, "//")}
+    bars["greedy"] = (greedy(Q), GREEN, "..")
+    for i, (name, (pi, color, hatch)) in enumerate(bars.items()):
+        ax.bar(place + 0.27 * (i - 1), pi[0], 0.25, color=color, hatch=hatch, label=name)
+    ax.set_xticks(place, [f"a{a}\nq = {Q[0, a]:g}" for a in place])
+    ax.set(xlabel="action", ylabel="probability", ylim=(0, 1.05))
+    ax.legend(frameon=False, fontsize=8, loc="upper left")
+
+
+def _draw_gain_and_divergence(ax: Any, eta: float, gain: float, divergence: float) -> None:
+    steps = np.concatenate([mirror_step(OLD, Q, x) for x in ETAS])
+    ax.semilogx(ETAS, ((steps - OLD) * Q).sum(axis=1), color=BLUE, label="gain in mean q")
+    ax.semilogx(ETAS, kl(steps[:, None], OLD)[:, 0], "--", color=ORANGE, label="KL(new, old)")
+    ax.plot([eta, eta], [gain, divergence], "o", color=INK, markersize=4)
+    ax.set(xlabel=f"step {ETA} (log)", ylabel="reward units; nats")
+    ax.legend(frameon=False, fontsize=8, loc="upper left")
+
+
 def draw_step(eta: float) -> Drawing:
     """Draw one mirror step in one state: the probabilities, and gain and divergence against eta.
 
@@ -37,23 +57,10 @@ def draw_step(eta: float) -> Drawing:
         eta: step size, above 0.
     """
     new = mirror_step(OLD, Q, eta)
-    figure, (left, right) = panels(2)
-    place = np.arange(OLD.size)
-    bars = {"old policy": (OLD, SKY, ""), "mirror step": (new, BLUE, "//")}
-    bars["greedy"] = (greedy(Q), GREEN, "..")
-    for i, (name, (pi, color, hatch)) in enumerate(bars.items()):
-        left.bar(place + 0.27 * (i - 1), pi[0], 0.25, color=color, hatch=hatch, label=name)
-    names = [f"a{a}\nq = {Q[0, a]:g}" for a in place]
-    left.set_xticks(place, names)
-    left.set(xlabel="action", ylabel="probability", ylim=(0, 1.05))
-    left.legend(frameon=False, fontsize=8, loc="upper left")
-    steps = np.concatenate([mirror_step(OLD, Q, x) for x in ETAS])
     gain, divergence = float(((new - OLD) * Q).sum()), kl(new, OLD).item()
-    right.semilogx(ETAS, ((steps - OLD) * Q).sum(axis=1), color=BLUE, label="gain in mean q")
-    right.semilogx(ETAS, kl(steps[:, None], OLD)[:, 0], "--", color=ORANGE, label="KL(new, old)")
-    right.plot([eta, eta], [gain, divergence], "o", color=INK, markersize=4)
-    right.set(xlabel=f"step {ETA} (log)", ylabel="reward units; nats")
-    right.legend(frameon=False, fontsize=8, loc="upper left")
+    figure, (left, right) = panels(2)
+    _draw_probabilities(left, new)
+    _draw_gain_and_divergence(right, eta, gain, divergence)
     numbers = {
         "largest |new - old|": float(np.abs(new - OLD).max()),
         "largest |new - greedy|": float(np.abs(new - greedy(Q)).max()),
@@ -111,6 +118,15 @@ def step_residual(start: str, eta: float) -> float:
     return float(np.abs(natural - mirror).max())
 
 
+def _draw_start(ax: Any, start: str, gaps: dict[str, FloatArray], bound: FloatArray | None) -> None:
+    for name, look in LOOKS.items():
+        ax.loglog(SHOWN, np.maximum(gaps[name][SHOWN], NEGLIGIBLE), label=name, **look)
+        if name == "natural PG" and bound is not None:
+            ax.loglog(SHOWN, bound[SHOWN], ":", color=INK, label="bound, natural PG")
+    ax.set(xlabel="updates k (log)", ylim=(NEGLIGIBLE / 3, 200))
+    ax.set_title(f"{start} start", fontsize=9)
+
+
 def draw_gaps(eta: float, steps: str) -> Drawing:
     """Draw the gap to the optimum against the number of updates, from both starts.
 
@@ -120,29 +136,26 @@ def draw_gaps(eta: float, steps: str) -> Drawing:
     """
     mdp = example()
     growth = 1.0 if steps == "constant" else 1 / mdp.gamma
-    gaps = comparison(mdp, (eta,), (eta,), ITERATIONS, growth)
+    runs = comparison(mdp, (eta,), (eta,), ITERATIONS, growth)
     figure, axes = panels(2, sharey=True)
     numbers: dict[str, float | str] = {}
     for ax, start in zip(axes, ("uniform", "poor"), strict=True):
-        for name, look in LOOKS.items():
-            gap = next(g for (run, s), g in gaps.items() if run.startswith(name) and s == start)
-            ax.loglog(SHOWN, np.maximum(gap[SHOWN], NEGLIGIBLE), label=name, **look)
-            shown = "  ".join(gap_as_printed(gap[k]) for k in (1, 10, 100, 1000))
+        gaps = {run.split(",")[0]: gap for (run, s), gap in runs.items() if s == start}
+        bound = npg_gap_bound(mdp, start_logits(start), eta, ITERATIONS) if growth == 1 else None
+        _draw_start(ax, start, gaps, bound)
+        for name in LOOKS:
+            shown = "  ".join(gap_as_printed(gaps[name][k]) for k in (1, 10, 100, 1000))
             numbers[f"{name}, {start}: gap at k = 1, 10, 100, 1000"] = shown
-            if name == "natural PG" and steps == "constant":
-                bound = npg_gap_bound(mdp, start_logits(start), eta, ITERATIONS)
-                ax.loglog(SHOWN, bound[SHOWN], ":", color=INK, label="bound, natural PG")
-                numbers[f"{name}, {start}: largest gap / bound"] = float((gap / bound).max())
+            if name == "natural PG" and bound is not None:
+                numbers[f"{name}, {start}: largest gap / bound"] = float((gaps[name] / bound).max())
         numbers[f"{start}: |natural step - mirror step|"] = step_residual(start, eta)
-        ax.set(xlabel="updates k (log)", ylim=(NEGLIGIBLE / 3, 200))
-        ax.set_title(f"{start} start", fontsize=9)
     axes[0].set_ylabel("gap J* - J (reward units, log)")
     axes[0].legend(frameon=False, fontsize=8, loc="lower left")
-    k100 = {key: gap[100] for key, gap in gaps.items()}
+    k100 = {key: gap_as_printed(gap[100]) for key, gap in runs.items()}
     alt = (
         "Gap to the optimal return against the number of updates, both logarithmic, from a uniform"
         f" and from a poor start, {steps} steps from eta = {eta:.3g}. After 100 updates: "
-        + ", ".join(f"{run} from the {s} start {gap_as_printed(g)}" for (run, s), g in k100.items())
+        + ", ".join(f"{run} from the {start} start {gap}" for (run, start), gap in k100.items())
         + "."
     )
     return Drawing(figure, numbers, alt)
