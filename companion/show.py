@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import base64
-import html
 import json
-import math
 import numbers
 import re
 import textwrap
@@ -13,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any
 
-import ipywidgets as widgets
 from IPython.display import display
 
-from companion.drawing import Choice, Drawing, LiveFigure, Slider
+from companion.drawing import Drawing, LiveFigure
 from companion.interval import Estimate
+from companion.panel import Panel
 from companion.render import WIDTH, Renderer
 
 NEGLIGIBLE = 1e-12  # the rounding floor; the chapter prints gaps below it in the same way
@@ -148,67 +146,9 @@ def live(figure: LiveFigure) -> None:
 
     Where there is no kernel, the same output holds the picture and the numbers at the defaults.
     """
-    view = Panel(figure).box._repr_mimebundle_()
+    view = Panel(figure, number).box._repr_mimebundle_()
     fallback = _static(figure.draw(**figure.defaults()))
     display(view | fallback, metadata=_METADATA, raw=True)
-
-
-class Panel:
-    """The controls of a live figure, its picture and its numbers, as one widget `box`."""
-
-    def __init__(self, figure: LiveFigure) -> None:
-        self.figure = figure
-        self.renderer = Renderer()
-        self.controls = {name: _widget(c) for name, c in figure.controls.items()}
-        self.image = widgets.Image(format="png", layout={"max_width": f"{WIDTH}px"})
-        self.text = widgets.HTML()
-        reset = widgets.Button(description="Reset", tooltip="Back to the first setting")
-        reset.on_click(lambda _: self.reset())
-        self.box = widgets.VBox([*self.controls.values(), reset, self.image, self.text])
-        for control in self.controls.values():
-            control.observe(lambda _: self.redraw(), names="value")
-        self.redraw()
-
-    def parameters(self) -> dict[str, float | str]:
-        """Return the present setting of every control."""
-        return {keyword: control.value for keyword, control in self.controls.items()}
-
-    def redraw(self) -> None:
-        """Draw at the present setting; an error is shown where the picture was."""
-        try:
-            drawing = self.figure.draw(**self.parameters())
-        except Exception as error:
-            self.image.layout.visibility = "hidden"
-            self.text.value = f"<pre>{html.escape(f'{type(error).__name__}: {error}')}</pre>"
-            return
-        self.image.value = self.renderer.png(drawing.figure)
-        self.image.layout.visibility = "visible"
-        self.image.tooltip = drawing.alt
-        self.text.value = f"<pre>{html.escape(_aligned(drawing.numbers))}</pre>"
-
-    def reset(self) -> None:
-        """Put every control back to its start, drawing once."""
-        start = self.figure.defaults()
-        for keyword, control in self.controls.items():
-            control.value = start[keyword]
-
-
-def _widget(control: Slider | Choice) -> Any:
-    label = f"{control.symbol}  {control.name}"
-    look: dict[str, Any] = {"description": label, "style": {"description_width": "16em"}}
-    if isinstance(control, Choice):
-        return widgets.Dropdown(options=control.options, value=control.start, **look)
-    look |= {"value": control.start, "step": control.step, "layout": {"width": "36em"}}
-    if control.log:
-        low, high = math.log10(control.low), math.log10(control.high)
-        return widgets.FloatLogSlider(min=low, max=high, readout_format=".3g", **look)
-    if control.whole:
-        low, high = int(control.low), int(control.high)
-        return widgets.IntSlider(min=low, max=high, **(look | {"step": int(control.step)}))
-    decimals = max(0, math.ceil(-math.log10(control.step) - 1e-9))
-    return widgets.FloatSlider(
-        min=control.low, max=control.high, readout_format=f".{decimals}f", **look
-    )
 
 
 def _aligned(numbers: Mapping[str, float | str]) -> str:
@@ -218,7 +158,7 @@ def _aligned(numbers: Mapping[str, float | str]) -> str:
 
 def _static(drawing: Drawing) -> dict[str, Any]:
     text = textwrap.fill(drawing.alt, width=96)
-    png = Renderer().png(drawing.figure, compression=9)
+    png = Renderer().png(drawing.figure)
     return {
         "image/png": base64.b64encode(png).decode("ascii"),
         "text/plain": "\n".join(filter(None, [text, _aligned(drawing.numbers)])),

@@ -50,3 +50,10 @@ def test_contour_has_the_mean_kl_that_its_label_says() -> None:
     steps = torch.from_numpy(here.contour @ here.frame @ batch.basis.T)
     kl = [batch.surrogate.evaluate(step)[1] for step in steps]
     np.testing.assert_allclose(kl, DELTA, rtol=1e-3)
+
+
+def test_many_steps_are_measured_as_the_surrogate_measures_one() -> None:
+    batch = trpo.spectrum()
+    steps = np.random.default_rng(0).normal(scale=[[0.01], [0.1], [1.0]], size=(3, 131))
+    one_by_one = [batch.surrogate.evaluate(torch.from_numpy(batch.basis @ d)) for d in steps]
+    np.testing.assert_allclose(np.transpose(trpo.measure(steps)), one_by_one, rtol=1e-9)

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 
+from companion.drawing import Choice
 from companion.render import DENSITY, WIDTH, Renderer
 from tests.figure_data import live_figures
 
 FIGURES = live_figures()
 
 
-def pixels(png: bytes) -> np.ndarray:
-    return np.asarray(Image.open(io.BytesIO(png)).convert("RGB"), dtype=float)
+def pixels(picture: bytes) -> np.ndarray:
+    return np.asarray(Image.open(io.BytesIO(picture)).convert("RGB"), dtype=float)
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -25,9 +27,10 @@ def test_a_kept_frame_gives_the_same_picture(name: str) -> None:
     start = figure.defaults()
     kept = Renderer()
     for keyword, control in figure.controls.items():
-        other = getattr(control, "high", None) or control.options[-1]  # type: ignore[union-attr]
-        kept.png(figure.draw(**(start | {keyword: other})).figure)
-    assert kept.png(figure.draw(**start).figure) == Renderer().png(figure.draw(**start).figure)
+        other = control.options[-1] if isinstance(control, Choice) else control.high
+        kept.webp(figure.draw(**(start | {keyword: other})).figure)
+    fresh = Renderer().webp(figure.draw(**start).figure)
+    assert kept.webp(figure.draw(**start).figure) == fresh
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -39,21 +42,58 @@ def test_the_picture_is_matplotlibs_own_up_to_what_lies_on_top(name: str) -> Non
     plain.savefig(buffer, format="png", dpi=WIDTH * DENSITY / plain.get_figwidth())
     theirs = pixels(buffer.getvalue())
     assert ours.shape == theirs.shape
-    # Ticks under data instead of over them change some pixels where the two cross.
+    # Ticks and legends under the data instead of over it change some pixels where they cross.
     differing = (np.abs(ours - theirs).max(axis=-1) > 32).mean()
     assert differing < 0.002
 
 
-def test_new_limits_or_labels_get_a_frame_of_their_own() -> None:
-    def make(high: float, label: str) -> Figure:
-        figure = Figure(figsize=(4, 2), layout="constrained")
+def test_both_formats_hold_the_same_pixels() -> None:
+    figure = FIGURES["lemma.LEMMA"]
+    png, webp = (
+        getattr(Renderer(), kind)(figure.draw(**figure.defaults()).figure)
+        for kind in ("png", "webp")
+    )
+    assert (pixels(png) == pixels(webp)).all()
+
+
+def make(high: float = 1.0, xlabel: str = "x", **line: Any) -> Figure:
+    figure = Figure(figsize=(4, 2), layout="constrained")
+    ax = figure.subplots()
+    ax.plot([0, high], **({"label": "line"} | line))
+    ax.set_xlabel(xlabel)
+    ax.legend(loc="lower right")
+    return figure
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"high": 2.0},
+        {"xlabel": "other"},
+        {"label": "other"},
+        {"color": "red"},
+        {"linestyle": "--"},
+        {"marker": "o"},
+    ],
+)
+def test_what_a_frame_shows_decides_whether_it_is_kept(change: dict[str, Any]) -> None:
+    renderer = Renderer()
+    first, other = renderer.webp(make()), renderer.webp(make(**change))
+    assert first != other
+    assert other == Renderer().webp(make(**change))
+    assert renderer.webp(make()) == first
+
+
+def test_a_legend_that_looks_for_room_moves_with_the_data() -> None:
+    def rising(sign: int) -> Figure:
+        figure = Figure(figsize=(4, 2))
         ax = figure.subplots()
-        ax.plot([0, high])
-        ax.set_xlabel(label)
+        ax.plot([0, sign], label="line")
+        ax.set_ylim(-1, 1)
+        ax.legend(loc="best")
         return figure
 
     renderer = Renderer()
-    pictures = [renderer.png(make(high, label)) for high, label in [(1, "a"), (2, "a"), (1, "b")]]
-    fresh = [Renderer().png(make(high, label)) for high, label in [(1, "a"), (2, "a"), (1, "b")]]
-    assert pictures == fresh
-    assert len(set(pictures)) == 3
+    assert [renderer.webp(rising(sign)) for sign in (1, -1)] == [
+        Renderer().webp(rising(sign)) for sign in (1, -1)
+    ]

@@ -1,36 +1,14 @@
-"""Claims, tables and panels say what they should, and stop where they must."""
+"""Claims and tables say what they should, and stop where they must."""
 
 from __future__ import annotations
 
-import base64
-import json
 from typing import Any
 
 import pytest
-from matplotlib.figure import Figure
 
-from companion import show
-from companion.drawing import Choice, Drawing, LiveFigure, Slider
+from companion.drawing import Slider
 from companion.interval import Estimate
-from companion.show import ClaimFailed, Panel, claim, live, matching, number, printed, table
-
-
-def draw_power(x: float, kind: str) -> Drawing:
-    """Plot one point; refuse x = 3 so that a test can see an error."""
-    if x == 3:
-        raise ValueError("x must not be 3 <here>")
-    figure = Figure(figsize=(3, 2))
-    figure.subplots().plot([0, x])
-    return Drawing(figure, {"square": x**2, "kind": kind}, f"A line to {x:g}.")
-
-
-POWER = LiveFigure(
-    draw_power,
-    {
-        "x": Slider("x", "a number", 1.0, 0.0, 4.0, 0.5),
-        "kind": Choice("k", "kind", "one", ("one", "two")),
-    },
-)
+from companion.show import ClaimFailed, claim, matching, number, printed, table
 
 
 @pytest.mark.parametrize(
@@ -100,49 +78,6 @@ def test_printed_names_the_experiments() -> None:
     assert printed("mirror")["optimal_value"] == "6.976"
     with pytest.raises(KeyError, match="bandit"):
         printed("nothing")
-
-
-def test_a_move_redraws_the_picture_and_the_numbers() -> None:
-    panel = Panel(POWER)
-    before = panel.image.value
-    panel.controls["x"].value = 2.0
-    assert panel.image.value != before
-    assert bytes(panel.image.value).startswith(b"\x89PNG")
-    assert "4" in panel.text.value
-    panel.controls["kind"].value = "two"
-    assert "two" in panel.text.value
-
-
-def test_an_error_is_shown_and_the_next_move_draws_again() -> None:
-    panel = Panel(POWER)
-    panel.controls["x"].value = 3.0
-    assert "x must not be 3 &lt;here&gt;" in panel.text.value
-    panel.controls["x"].value = 2.0
-    assert "square" in panel.text.value
-    assert panel.image.layout.visibility == "visible"
-
-
-def test_reset_returns_to_the_first_setting() -> None:
-    panel = Panel(POWER)
-    first = panel.image.value
-    panel.controls["x"].value, panel.controls["kind"].value = 2.5, "two"
-    panel.reset()
-    assert panel.parameters() == {"x": 1.0, "kind": "one"}
-    assert panel.image.value == first
-
-
-def test_the_output_holds_a_picture_for_pages_without_a_kernel(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    shown: list[dict[str, Any]] = []
-    monkeypatch.setattr(show, "display", lambda bundle, **_: shown.append(bundle))
-    live(POWER)
-    (bundle,) = shown
-    assert base64.b64decode(bundle["image/png"]).startswith(b"\x89PNG")
-    assert bundle["text/plain"].startswith("A line to 1.\n")
-    assert "square" in bundle["text/plain"]
-    assert "application/vnd.jupyter.widget-view+json" in bundle
-    json.dumps(bundle)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from companion.bounds import (
 )
 from companion.drawing import Choice, Drawing, LiveFigure, Slider
 from companion.figures.lemma import LINE, line
-from companion.figures.style import BLUE, GREEN, INK, ORANGE, PURPLE, SHADE, SKY, panels
+from companion.figures.style import BLUE, GREEN, INK, ORANGE, PURPLE, SHADE, SKY, panels, rung
 from companion.improvement import performance_difference, surrogate_gain
 from companion.mdp import TabularMDP, evaluate, one_way_street
 from companion.policy import FloatArray, greedy, mixture
@@ -88,14 +88,14 @@ def _draw_gains(ax: Any, curves: dict[str, FloatArray]) -> None:
         ax.plot(LINE, gain, label=name, **STYLES[name])
     exact = np.array([curves["return J"], curves["surrogate L"]])
     low, high = exact.min(), exact.max()
-    ax.set_ylim(low - 0.35 * (high - low), high + 0.08 * (high - low))
+    ax.set_ylim(-rung(0.35 * (high - low) - low), rung(1.02 * high))
     ax.axhline(0, color=INK, linewidth=0.6)
     ax.set(xlabel="weight \u03b1 of the target", ylabel="gain over J(\u03c0) (reward units)")
 
 
 def _draw_shares(ax: Any, curves: dict[str, FloatArray], steps: LargestSteps, best: float) -> None:
     for name, gain in curves.items():
-        ax.semilogx(LOG_LINE, gain / curves["surrogate L"], label=name, **STYLES[name])
+        ax.plot(LOG_LINE, gain / curves["surrogate L"], label=name, **STYLES[name])
     for step, color in ((steps.cpi, GREEN), (steps.kl, PURPLE), (steps.safe, BLUE)):
         if LOG_LINE[0] <= step < 1:
             ax.plot(step, 0, "o", color=color, markersize=5)
@@ -103,8 +103,8 @@ def _draw_shares(ax: Any, curves: dict[str, FloatArray], steps: LargestSteps, be
     ax.plot(best, 0.5, "D", color=GREEN, markersize=5)
     ax.axhspan(-1, 0, color=SHADE, zorder=0)
     ax.text(1.3e-5, -0.9, "nothing is certified", fontsize=8, color=INK)
-    ax.set_ylim(-1, 1.9)
     ax.set(xlabel="weight \u03b1 (log)", ylabel="share of the promised gain")
+    ax.set(xscale="log", ylim=(-1, 1.9))
     ax.legend(frameon=False, fontsize=8, loc="upper left", ncols=2)
 
 
@@ -166,24 +166,26 @@ PASSAGES = {
 
 
 def _draw_steps(ax: Any, cpi: FloatArray, kl: FloatArray, safe: FloatArray) -> None:
-    ax.loglog(HORIZONS, safe, color=BLUE, marker="v", markersize=4, label="truly safe")
+    ax.plot(HORIZONS, safe, color=BLUE, marker="v", markersize=4, label="truly safe")
     for name, step, marker in (("CPI", cpi, "o"), ("KL", kl, "s")):
         if (step > 0).all():
             look = {"marker": marker, "markersize": 4, **STYLES[f"{name} bound"]}
-            ax.loglog(HORIZONS, step, label=f"certified, {name}", **look)
+            ax.plot(HORIZONS, step, label=f"certified, {name}", **look)
     ceiling = 1 / (2 * (HORIZONS - 1))
-    ax.loglog(HORIZONS, ceiling, color=INK, linewidth=0.8, label="ceiling of CPI")
+    ax.plot(HORIZONS, ceiling, color=INK, linewidth=0.8, label="ceiling of CPI")
     ax.set(xlabel="horizon 1/(1\u2212\u03b3) (steps, log)", ylabel="largest weight \u03b1 (log)")
-    ax.legend(frameon=False, fontsize=8)
+    ax.set(xscale="log", yscale="log", ylim=(1e-6, 2))
+    ax.legend(frameon=False, fontsize=8, loc="lower left")
 
 
 def _draw_costs(ax: Any, costs: FloatArray) -> None:
     for (name, color), cost, marker in zip(PASSAGES.items(), costs, "^Dos", strict=True):
-        ax.loglog(HORIZONS, cost, color=color, marker=marker, markersize=4, label=name)
+        ax.plot(HORIZONS, cost, color=color, marker=marker, markersize=4, label=name)
     ax.set(
         xlabel="horizon 1/(1\u2212\u03b3) (steps, log)", ylabel="bound / surrogate's error (log)"
     )
-    ax.legend(frameon=False, fontsize=8)
+    ax.set(xscale="log", yscale="log", ylim=(0.5, 1e6))
+    ax.legend(frameon=False, fontsize=8, loc="upper left")
 
 
 def draw_looseness(alpha: float, example: str) -> Drawing:

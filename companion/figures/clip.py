@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from companion.drawing import Drawing, LiveFigure, Slider
-from companion.figures.style import BLUE, INK, ORANGE, SHADE, panels
+from companion.figures.style import BLUE, INK, ORANGE, SHADE, legend_above, panels
 from companion.objective import band, clipped_derivative, clipped_objective
 from companion.penalty import ITERATIONS, TARGET_KL, penalty_loop, share_on_target
 from companion.penalty import penalized_policy as penalized_policy  # section 05 imports it here
+from companion.policy import FloatArray
 
 
 def draw_clip(ratio: float, clip_range: float, clip_range_high: float) -> Drawing:
@@ -61,6 +64,11 @@ CLIP = LiveFigure(
 )
 
 
+@cache
+def _loop(drift: float, beta: float, adaptive: bool) -> tuple[FloatArray, FloatArray]:
+    return penalty_loop(drift, beta, adaptive=adaptive, rng=np.random.default_rng(0))
+
+
 def draw_penalty(drift: float, start: float) -> Drawing:
     """Draw the KL of each iteration, and its coefficient, for a fixed and for an adaptive beta.
 
@@ -73,10 +81,9 @@ def draw_penalty(drift: float, start: float) -> Drawing:
     numbers: dict[str, float | str] = {}
     for adaptive, color, style in ((False, ORANGE, "--"), (True, BLUE, "-")):
         name = "adaptive beta" if adaptive else "fixed beta"
-        rng = np.random.default_rng(0)
-        measured, betas = penalty_loop(drift, beta, adaptive=adaptive, rng=rng)
-        left.semilogy(measured[:, 0], style, color=color, label=name)
-        right.semilogy(betas[:, 0], style, color=color, drawstyle="steps-mid", label=name)
+        measured, betas = _loop(drift, beta, adaptive)
+        left.plot(measured[:, 0], style, color=color, label=name)
+        right.plot(betas[:, 0], style, color=color, drawstyle="steps-mid", label=name)
         numbers |= {
             f"{name}: iterations within a factor 4": f"{share_on_target(measured)[0]:.0%}",
             f"{name}: KL of the last iteration": f"{measured[-1, 0]:.2g}",
@@ -85,8 +92,10 @@ def draw_penalty(drift: float, start: float) -> Drawing:
     left.axhline(TARGET_KL, color=INK, linestyle=":", label="target")
     left.axhspan(TARGET_KL / 1.5, 1.5 * TARGET_KL, color=SHADE, label="beta left alone")
     left.set(xlabel="iteration", ylabel="mean KL(old, new), nats (log)")
+    left.set(yscale="log", ylim=(3e-7, 3))
     right.set(xlabel="iteration", ylabel="penalty coefficient beta (log)")
-    left.legend(frameon=False, fontsize=8, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
+    right.set(yscale="log", ylim=(0.01, 1000))
+    legend_above(left)
     alt = (
         f"Left: KL of each of {ITERATIONS} iterations, with the target {TARGET_KL} and the zone in"
         f" which beta is left alone, while the advantages change their scale by {drift:.3g}; within"

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 
 from companion.drawing import Choice, Drawing, LiveFigure, Slider
-from companion.figures.style import BLUE, GREEN, INK, ORANGE, panels
+from companion.figures.style import BLUE, GREEN, INK, ORANGE, legend_above, panels
 from companion.improvement import performance_difference, surrogate, surrogate_gain
 from companion.mdp import TabularMDP, chain, evaluate, expected_return, random_mdp, two_state_trap
 from companion.policy import FloatArray, greedy, mixture, random_policy, uniform
@@ -51,16 +51,17 @@ def draw_line(alpha: float, example: str) -> Drawing:
     left.plot(LINE, L, color=ORANGE, linestyle="--", label="surrogate L")
     left.plot([alpha, alpha], [J[0] + gain, J[0] + promised], "o-", color=INK, markersize=4)
     left.set(xlabel="distance alpha to the other policy", ylabel="return (reward units)")
-    left.legend(frameon=False, fontsize=8)
+    legend_above(left)
     steps = np.geomspace(1e-3, 1, 61)
     along = mixture(old, new, steps)
     error = np.abs(surrogate(mdp, old, along) - expected_return(mdp, along))
-    right.loglog(steps, error, color=BLUE, label="|L - J|")
-    right.loglog(steps, error[0] * (steps / steps[0]) ** 2, ":", color=INK, label="slope 2")
+    right.plot(steps, error, color=BLUE, label="|L - J|")
+    right.plot(steps, error[0] * (steps / steps[0]) ** 2, ":", color=INK, label="slope 2")
     if alpha >= steps[0]:
         right.plot(alpha, abs(promised - gain), "o", color=INK, markersize=4)
     right.set(xlabel="distance alpha (log)", ylabel="error of the surrogate (log)")
-    right.legend(frameon=False, fontsize=8)
+    right.set(xscale="log", yscale="log")
+    legend_above(right)
     numbers = {
         "J(new) - J(old)": gain,
         "lemma's right side": float(sides.advantage_sum),
@@ -116,9 +117,9 @@ def draw_effective_sample(alpha: float) -> Drawing:
     for (name, share), color, marker in zip(
         kinds.items(), (ORANGE, BLUE, GREEN), "osv", strict=True
     ):
-        ax.loglog(HORIZONS, share, color=color, marker=marker, markersize=4, label=name)
+        ax.plot(HORIZONS, share, color=color, marker=marker, markersize=4, label=name)
     ax.set(xlabel="horizon (steps, log)", ylabel="effective share of the sample (log)")
-    ax.set_ylim(8e-4, 1.3)
+    ax.set(xscale="log", yscale="log", ylim=(8e-4, 1.3))
     ax.legend(frameon=False, fontsize=8, loc="lower left")
     numbers = {
         f"{name}, {T} steps": share[HORIZONS.index(T)]

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import expit
 
 from companion.drawing import Drawing, LiveFigure, Slider
-from companion.figures.style import BLUE, GREEN, INK, ORANGE, SKY, panels
+from companion.figures.style import BLUE, GREEN, INK, ORANGE, SKY, legend_above, panels
 from companion.policy import kl, logit_bounds, softmax
 
 
@@ -29,7 +29,7 @@ def draw_sigmoid(theta: float, step: float) -> Drawing:
         )
         left.bar_label(bars, [f"{x:.4g}" if x > 0.01 else f"{x:.1g}" for x in pi], fontsize=7)
     left.set(xticks=[0, 1], ylim=(0, 1.1), xlabel="action", ylabel="probability")
-    left.legend(frameon=False, fontsize=8, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
+    legend_above(left)
     line = np.linspace(-12, 12, 241)
     right.plot(line, expit(line), color=INK, linewidth=1)
     tangent = np.array([theta, theta + step])

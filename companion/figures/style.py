@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import pickle
+from functools import cache
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -27,17 +30,39 @@ def panels(columns: int, height: float = 2.9, rows: int = 1, **options: Any) -> 
         columns: axes in a row.
         height: of the whole figure, in inches.
         rows: rows of axes.
-        options: as `Figure.subplots` takes them, such as sharey.
+        options: as `Figure.subplots` takes them, such as sharey; tuples for lists.
 
     Returns:
         The figure, unknown to pyplot, and its axes as an array (one axes if there is only one).
     """
+    # A copy of blank axes takes a quarter of the time that making them does.
+    figure, axes = pickle.loads(_blank(columns, height, rows, tuple(sorted(options.items()))))
+    return figure, axes
+
+
+def rung(size: float) -> float:
+    """Round up to 1, 1.5, 2, 3, 5 or 7 times a power of ten: a limit that seldom moves.
+
+    >>> rung(0.12), rung(3.0), rung(701.0)
+    (0.15, 3.0, 1000.0)
+    """
+    power = 10.0 ** math.floor(math.log10(size))
+    return float(f"{next(m for m in (1, 1.5, 2, 3, 5, 7, 10) if m * power >= size) * power:.3g}")
+
+
+def legend_above(ax: Any, columns: int = 2) -> None:
+    """Put the legend above the axes, where no curve reaches it whatever a slider does."""
+    ax.legend(frameon=False, fontsize=8, ncols=columns, loc="lower center", bbox_to_anchor=(0.5, 1))
+
+
+@cache
+def _blank(columns: int, height: float, rows: int, options: tuple[tuple[str, Any], ...]) -> bytes:
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
-    axes = figure.subplots(rows, columns, **options)
+    axes = figure.subplots(rows, columns, **dict(options))
     for ax in figure.axes:
         ax.spines[["top", "right"]].set_visible(False)
         ax.tick_params(labelsize=8)
         ax.xaxis.label.set_fontsize(9)
         ax.yaxis.label.set_fontsize(9)
         ax.title.set_fontsize(9)
-    return figure, axes
+    return pickle.dumps((figure, axes))

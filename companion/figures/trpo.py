@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from companion import trpo_example
 from companion.conjugate_gradient import cg_error_bound, conjugate_gradient_iterates
 from companion.drawing import Drawing, LiveFigure, Slider
-from companion.figures.style import BLUE, GREEN, INK, ORANGE, RED, panels
+from companion.figures.style import BLUE, GREEN, INK, ORANGE, RED, panels, rung
 from companion.fisher import fisher_matrix
+from companion.policy import kl, softmax
 from companion.trust_region import Surrogate, line_search, natural_step, surrogate
 
 FloatArray = NDArray[np.float64]
@@ -42,6 +43,43 @@ def spectrum() -> Spectrum:
     eigenvalues, basis = np.linalg.eigh(fisher_matrix(policy, obs).numpy())
     # F is positive semidefinite; rounding leaves its zeros on either side.
     return Spectrum(batch, eigenvalues.clip(min=0.0), basis, basis.T @ batch.g.numpy())
+
+
+@cache
+def _arrays() -> tuple[Any, ...]:
+    """Return the batch, its actions as a mask, and the network's transposed weights and biases."""
+    policy, obs, actions, adv = trpo_example.problem()
+    weights = [w.detach().double().numpy().T for w in policy.parameters()]
+    taken = np.eye(3, dtype=bool)[actions.numpy()]
+    return obs.double().numpy(), taken, adv.double().numpy(), *weights
+
+
+def measure(steps: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return gain and mean KL of many steps, as `spectrum().surrogate.evaluate` does of one.
+
+    Args:
+        steps: (K, P), in the eigenvectors' coordinates.
+
+    Returns:
+        Gain of the surrogate and mean KL(old, new) in nats, each (K,).
+    """
+    obs, taken, adv, *old = _arrays()
+    ends = np.cumsum([w.size for w in old])[:-1]
+    moves = np.split(steps @ spectrum().basis.T, ends, axis=1)
+    W, b, V, c = (
+        w + move.reshape(-1, *w.shape[::-1]).swapaxes(1, -1)
+        for w, move in zip(old, moves, strict=True)
+    )
+    pi_old = softmax(np.tanh(obs @ old[0] + old[1]) @ old[2] + old[3])
+    pi = softmax(np.tanh(obs @ W + b[:, None]) @ V + c[:, None])
+    ratio = (pi / pi_old)[:, taken]
+    return ((ratio - 1) * adv).mean(axis=-1), kl(pi_old, pi).mean(axis=-1)
+
+
+def measure_one(step: torch.Tensor) -> tuple[float, float]:
+    """Return gain and mean KL of one step, for the line search."""
+    gain, mean_kl = measure(step.numpy()[None])
+    return float(gain[0]), float(mean_kl[0])
 
 
 class Solution(NamedTuple):
@@ -74,34 +112,37 @@ def draw_step(delta: float, damping: float, iterations: int) -> Drawing:
         damping: added to the Fisher matrix's diagonal.
         iterations: of conjugate gradient, 1 to 20.
     """
-    (_, evaluate), eigenvalues, basis, g = spectrum()
+    _, eigenvalues, _, g = spectrum()
     found = solve(damping, iterations)
     F, x = eigenvalues + damping, found.direction
     d = natural_step(x, float(F @ x**2), delta)
-    step, predicted = torch.from_numpy(basis @ d), float(g @ d)
+    predicted = float(g @ d)
     damped, quadratic = float(F @ d**2) / 2, float(eigenvalues @ d**2) / 2
-    gain, kl = evaluate(step)
-    search = line_search(evaluate, step, delta=delta)
+    gain, mean_kl = measure_one(torch.from_numpy(d))
+    search = line_search(measure_one, torch.from_numpy(d), delta=delta)
     outcome = "nothing passed" if not search.accepted else f"fraction {search.fraction:.3g} passed"
     figure, (left, middle, right) = panels(3, height=2.7)
-    left.semilogy(found.error, "o-", color=BLUE, markersize=3, label="error")
-    left.semilogy(found.bound, "--", color=ORANGE, label="bound")
+    left.plot(found.error, "o-", color=BLUE, markersize=3, label="error")
+    left.plot(found.bound, "--", color=ORANGE, label="bound")
     left.plot(iterations, found.error[iterations], "o", color=INK, markersize=5)
     left.set(xlabel="CG iterations", ylabel="relative error, F-norm (log)", ylim=(1e-10, 5))
-    gains, kls = np.array([evaluate(fraction * step) for fraction in FRACTIONS]).T
-    middle.plot(FRACTIONS, kls, color=BLUE, label="mean KL")
-    middle.plot(FRACTIONS, quadratic * FRACTIONS**2, ":", color=INK, label="model, F")
-    middle.plot(FRACTIONS, damped * FRACTIONS**2, "--", color=GREEN, label="model, damped F")
-    middle.axhline(delta, color=RED, linewidth=1, label="delta")
-    middle.set(xlabel="part of the step", ylabel="mean KL (nats)", ylim=(0, 3 * delta))
-    right.plot(FRACTIONS, gains, color=BLUE, label="surrogate")
-    right.plot(FRACTIONS, predicted * FRACTIONS, "--", color=ORANGE, label="predicted")
-    right.set(xlabel="part of the step", ylabel="gain (advantage units)")
+    left.set(yscale="log", xlim=(-1, MOST_ITERATIONS + 1))
+    gains, kls = measure(FRACTIONS[:, None] * d)
+    # In units of the radius and of the prediction both axes hold still.
+    middle.plot(FRACTIONS, kls / delta, color=BLUE, label="mean KL")
+    middle.plot(FRACTIONS, quadratic / delta * FRACTIONS**2, ":", color=INK, label="model, F")
+    model = damped / delta * FRACTIONS**2
+    middle.plot(FRACTIONS, model, "--", color=GREEN, label="model, damped F")
+    middle.axhline(1, color=RED, linewidth=1, label="delta")
+    middle.set(xlabel="part of the step", ylabel="mean KL / delta", ylim=(0, 3))
+    right.plot(FRACTIONS, gains / predicted, color=BLUE, label="surrogate")
+    right.plot(FRACTIONS, FRACTIONS, "--", color=ORANGE, label="predicted")
+    right.set(xlabel="part of the step", ylabel="gain / predicted gain", ylim=(0, 1.7))
     if search.accepted:
-        middle.plot(search.fraction, search.kl, "o", color=INK, markersize=4)
-        right.plot(search.fraction, search.gain, "o", color=INK, markersize=4)
-    for ax in figure.axes:
-        ax.legend(frameon=False, fontsize=7)
+        middle.plot(search.fraction, search.kl / delta, "o", color=INK, markersize=4)
+        right.plot(search.fraction, search.gain / predicted, "o", color=INK, markersize=4)
+    for ax, place in ((left, "lower left"), (middle, "upper left"), (right, "upper left")):
+        ax.legend(frameon=False, fontsize=7, loc=place)
     numbers = {
         "relative error of CG, F-norm": found.error[iterations],
         "its bound": found.bound[iterations],
@@ -110,15 +151,15 @@ def draw_step(delta: float, damping: float, iterations: int) -> Drawing:
         "gain of the full step": gain,
         "quadratic KL, damped": damped,
         "quadratic KL": quadratic,
-        "mean KL of the full step": kl,
+        "mean KL of the full step": mean_kl,
         "line search": outcome,
         "halvings": search.halvings,
     }
     alt = (
         f"Left: after {iterations} iterations the relative error of conjugate gradient is"
         f" {found.error[iterations]:.2g}, its bound {found.bound[iterations]:.2g}. Middle: the"
-        f" full step has mean KL {kl:.3g}, the radius is {delta:.3g}. Right: it gains {gain:.3g},"
-        f" predicted were {predicted:.3g}. Line search: {outcome}."
+        f" full step has mean KL {mean_kl:.3g}, the radius is {delta:.3g}. Right: it gains"
+        f" {gain:.3g}, predicted were {predicted:.3g}. Line search: {outcome}."
     )
     return Drawing(figure, numbers, alt)
 
@@ -154,7 +195,7 @@ class Plane(NamedTuple):
 @cache
 def plane(damping: float) -> Plane:
     """Return what the angle does not change."""
-    (_, evaluate), eigenvalues, basis, g = spectrum()
+    _, eigenvalues, _, g = spectrum()
     frame = np.linalg.qr(np.stack([g / (eigenvalues + damping), g]).T)[0].T
     frame *= np.sign(frame @ g)[:, None]
     F = frame * (eigenvalues + damping) @ frame.T
@@ -163,14 +204,10 @@ def plane(damping: float) -> Plane:
         np.linalg.cholesky(F).T, np.sqrt(2 * DELTA) * np.stack([np.cos(circle), np.sin(circle)])
     ).T
 
-    def measure(points: FloatArray) -> FloatArray:
-        steps = torch.from_numpy(points @ frame @ basis.T)
-        return np.array([evaluate(step) for step in steps]).T
-
     contour = ellipse
     for _ in range(3):  # the KL is nearly quadratic along a ray
-        contour = contour * np.sqrt(DELTA / measure(contour)[1])[:, None]
-    gain = measure(scaled(F, TURNS))[0]
+        contour = contour * np.sqrt(DELTA / measure(contour @ frame)[1])[:, None]
+    gain = measure(scaled(F, TURNS) @ frame)[0]
     return Plane(frame, F, frame @ g, ellipse, contour, gain)
 
 
@@ -196,24 +233,27 @@ def draw_direction(turn: float, damping: float) -> Drawing:
     predicted = {name: float(here.g @ step) for name, step in steps.items()}
     best, d = steps["natural"], steps["chosen"]
     cosine = float(d @ here.F @ best) / (2 * DELTA)
-    evaluate = spectrum().surrogate.evaluate
-    gain, kl = evaluate(torch.from_numpy(spectrum().basis @ (d @ here.frame)))
-
+    gain, mean_kl = measure_one(torch.from_numpy(d @ here.frame))
+    most = predicted["natural"]
     figure, (left, right) = panels(2, height=3.0)
     left.plot(*here.ellipse.T, "--", color=GREEN, label="quadratic KL, damped = delta")
     left.plot(*here.contour.T, color=BLUE, label="mean KL = delta")
     for (name, step), color in zip(steps.items(), (INK, GREEN, ORANGE), strict=True):
         left.plot([0, step[0]], [0, step[1]], color=color)
         left.plot(*step, "o" if name == "chosen" else "^", color=color, markersize=5)
-    left.set(xlabel="along the natural direction", ylabel="across it, towards g", aspect="equal")
-    right.plot(TURNS, scaled(here.F, TURNS) @ here.g, "--", color=ORANGE, label="predicted")
-    right.plot(TURNS, here.gain, color=BLUE, label="surrogate")
+    left.set(xlabel="along the natural direction", ylabel="across it, towards g")
+    reach = rung(float(np.abs(here.contour).max()))
+    left.set(aspect="equal", xlim=(-reach, reach), ylim=(-reach, reach))
+    cosines = scaled(here.F, TURNS) @ here.g / most
+    right.plot(TURNS, cosines, "--", color=ORANGE, label="predicted")
+    right.plot(TURNS, here.gain / most, color=BLUE, label="surrogate")
     for name, at, color in (("natural", 0.0, GREEN), ("gradient", toward_g, ORANGE)):
-        right.plot(at, predicted[name], "^", color=color, markersize=5, label=name)
-    right.plot(turn, predicted["chosen"], "o", color=INK, markersize=4)
-    right.set(xlabel="angle to the natural direction (degrees)", ylabel="gain (advantage units)")
+        right.plot(at, predicted[name] / most, "^", color=color, markersize=5, label=name)
+    right.plot(turn, predicted["chosen"] / most, "o", color=INK, markersize=4)
+    right.set(xlabel="angle to the natural direction (degrees)", ylim=(-0.75, 1.1))
+    right.set_ylabel("gain / predicted natural gain")
     left.legend(frameon=False, fontsize=7, loc="lower center", bbox_to_anchor=(0.5, 1.0))
-    right.legend(frameon=False, fontsize=7)
+    right.legend(frameon=False, fontsize=7, loc="lower center")
     numbers = {
         "predicted gain of the chosen step": predicted["chosen"],
         "cosine (F) times the natural step's": cosine * predicted["natural"],
@@ -221,7 +261,7 @@ def draw_direction(turn: float, damping: float) -> Drawing:
         "predicted gain, natural step": predicted["natural"],
         "predicted gain, gradient": predicted["gradient"],
         "gain of the chosen step": gain,
-        "mean KL of the chosen step": kl,
+        "mean KL of the chosen step": mean_kl,
     }
     alt = (
         "Left: the ellipse of steps with damped quadratic KL 0.01 in the plane of natural direction"

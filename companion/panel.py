@@ -1,0 +1,158 @@
+"""The controls of a live figure, its picture and its numbers, as one widget."""
+
+from __future__ import annotations
+
+import base64
+import html
+import math
+from collections.abc import Callable
+from typing import Any
+
+import ipywidgets as widgets
+
+from companion.drawing import Choice, Drawing, LiveFigure, Slider
+from companion.render import WIDTH, Renderer
+
+EM = 13  # CSS pixels, of JupyterLab's font in controls
+LETTER = 0.56  # em, of a wide letter
+
+
+class Panel:
+    """A live figure as a widget, `box`; a move of a control draws once, in place.
+
+    Of moves that come while it draws, the browser sends the last one only.
+    """
+
+    def __init__(self, figure: LiveFigure, write: Callable[[Any], str]) -> None:
+        """Draw the figure at its start.
+
+        Args:
+            figure: the live figure.
+            write: how one of the numbers beside the picture is written.
+        """
+        self.figure = figure
+        self.write = write
+        self.renderer = Renderer()
+        self.height = 0.0  # of the last picture, in CSS pixels
+        letters = max(len(_label(control)) for control in figure.controls.values())
+        self.controls = {
+            keyword: _Control(control, letters) for keyword, control in figure.controls.items()
+        }
+        reset = widgets.Button(description="Reset", tooltip="Back to the first setting")
+        reset.on_click(lambda _: self.reset())
+        rows = [control.row for control in self.controls.values()]
+        self.view = widgets.HTML()
+        self.box = widgets.VBox([*rows, reset, self.view])
+        self.watch(True)
+        self.redraw()
+
+    def watch(self, on: bool) -> None:
+        """Draw whenever a control changes its value, or do not."""
+        for control in self.controls.values():
+            (control.value.observe if on else control.value.unobserve)(self.redraw, names="value")
+
+    def parameters(self) -> dict[str, float | str]:
+        """Return the present setting of every control."""
+        return {keyword: control.value.value for keyword, control in self.controls.items()}
+
+    def redraw(self, _: object = None) -> None:
+        """Draw at the present setting; an error takes the place of the picture."""
+        try:
+            drawing = self.figure.draw(**self.parameters())
+        except Exception as error:
+            message = html.escape(f"{type(error).__name__}: {error}")
+            self.view.value = (
+                f'<pre role="alert" style="min-height: {self.height:.0f}px; white-space: pre-wrap">'
+                f"{message}</pre>"
+            )
+            return
+        self.height = WIDTH * drawing.figure.get_figheight() / drawing.figure.get_figwidth()
+        self.view.value = self._picture(drawing) + self._table(drawing)
+
+    def reset(self) -> None:
+        """Put every control back to its start, drawing once."""
+        self.watch(False)
+        for keyword, start in self.figure.defaults().items():
+            self.controls[keyword].value.value = start
+        self.watch(True)
+        self.redraw()
+
+    def _picture(self, drawing: Drawing) -> str:
+        data = base64.b64encode(self.renderer.webp(drawing.figure)).decode("ascii")
+        # Given both sides, the browser keeps the place; decoded at once, nothing flashes.
+        return (
+            f'<img src="data:image/webp;base64,{data}" alt="{html.escape(drawing.alt)}"'
+            f' width="{WIDTH}" height="{self.height:.0f}" decoding="sync"'
+            ' style="display: block; max-width: 100%; height: auto">'
+        )
+
+    def _table(self, drawing: Drawing) -> str:
+        rows = "".join(
+            f'<tr><th scope="row" style="{_CELL}">{html.escape(name)}</th>'
+            f'<td style="{_CELL}">{html.escape(self.write(value))}</td></tr>'
+            for name, value in drawing.numbers.items()
+        )
+        return f'<table style="{_TABLE}"><tbody>{rows}</tbody></table>'
+
+
+# Digits of one width keep a changing number from moving what is beside it.
+_TABLE = (
+    "margin: 0.5em 0; border-collapse: collapse; line-height: 1.6;"
+    " font-variant-numeric: tabular-nums"
+)
+_CELL = "padding: 0.1em 1.5em 0.1em 0; text-align: left; font-weight: normal; vertical-align: top"
+
+
+class _Control:
+    """One labelled row of a panel; `value` is the widget whose value counts."""
+
+    def __init__(self, control: Slider | Choice, letters: int) -> None:
+        label = f"{letters * LETTER * EM:.0f}px"
+        look: dict[str, Any] = {
+            "description": _label(control),
+            "style": {"description_width": label},
+            "layout": {"width": f"calc({label} + 7em)", "flex": "0 0 auto"},
+        }
+        if isinstance(control, Choice):
+            self.value = self.row = widgets.Dropdown(
+                options=control.options, value=control.start, **look
+            )
+            return
+        self.slider = _slider(control)
+        box = widgets.BoundedIntText if control.whole else widgets.BoundedFloatText
+        self.value = box(control.start, min=control.low, max=control.high, **look)
+        self.row = widgets.HBox(
+            [self.value, self.slider], layout={"flex_flow": "row wrap", "max_width": f"{WIDTH}px"}
+        )
+        self.slider.observe(self._moved, names="value")
+        self.value.observe(self._typed, names="value")
+
+    def _moved(self, _: object) -> None:
+        self.value.value = rounded(self.slider.value)
+
+    def _typed(self, _: object) -> None:
+        if rounded(self.slider.value) != self.value.value:
+            self.slider.value = self.value.value
+
+
+def rounded(value: float) -> float:
+    """Round to six digits, as the grid of a slider is: 0.15, where steps add up to 0.1500...02."""
+    return value if isinstance(value, int) else float(f"{value:.6g}")
+
+
+def _label(control: Slider | Choice) -> str:
+    return f"{control.symbol}  {control.name}"
+
+
+def _slider(control: Slider) -> Any:
+    look: dict[str, Any] = {
+        "value": control.start,
+        "step": control.step,
+        "readout": False,
+        "layout": {"width": "auto", "flex": "1 1 12em"},
+    }
+    if control.log:
+        low, high = math.log10(control.low), math.log10(control.high)
+        return widgets.FloatLogSlider(min=low, max=high, **look)
+    kind = widgets.IntSlider if control.whole else widgets.FloatSlider
+    return kind(min=control.low, max=control.high, **look)
