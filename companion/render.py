@@ -48,7 +48,7 @@ class Renderer:
     def _drawn(self, figure: Figure) -> Image.Image:
         figure.set_dpi(WIDTH * DENSITY / figure.get_figwidth())
         canvas = FigureCanvasAgg(figure)
-        moving = {ax: _moving(ax) for ax in figure.axes}
+        moving = {ax: _data_artists(ax) for ax in figure.axes}
         key = _frame_key(figure)
         if key not in self._frames:
             if len(self._frames) >= FRAMES_KEPT:
@@ -65,7 +65,7 @@ class Renderer:
         return Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
 
 
-def _moving(ax: Axes) -> list[Artist]:
+def _data_artists(ax: Axes) -> list[Artist]:
     """List what moves with the data, in drawing order."""
     still = (ax.xaxis, ax.yaxis, ax.patch, ax.title)
     moving = (a for a in ax.get_children() if a not in still and not _stays(a))
