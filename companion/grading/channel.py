@@ -44,35 +44,39 @@ class Channel:
         # A full pipe must not hold up a side that keeps an eye on the time.
         os.set_blocking(outbox, False)
 
-    def send(self, message: bytes, deadline: float = float("inf")) -> None:
+    def send(self, message: bytes | memoryview, deadline: float = float("inf")) -> None:
         """Send a message, or raise Closed or Late (deadline as of time.monotonic)."""
-        rest = memoryview(HEADER.pack(len(message)) + message)
-        while rest:
-            self._wait(self.outbox, select.POLLOUT, deadline)
-            try:
-                rest = rest[os.write(self.outbox, rest[:CHUNK]) :]
-            except BlockingIOError:
-                continue
-            except OSError as error:
-                raise Closed from error
+        for part in (HEADER.pack(len(message)), message):
+            rest = memoryview(part)
+            while rest:
+                self._wait(self.outbox, select.POLLOUT, deadline)
+                try:
+                    rest = rest[os.write(self.outbox, rest[:CHUNK]) :]
+                except BlockingIOError:
+                    continue
+                except OSError as error:
+                    raise Closed from error
 
-    def receive(self, limit: int, deadline: float = float("inf")) -> bytes:
-        """Return the next message, or raise Closed, Late, or TooLong above limit bytes."""
+    def receive(self, limit: int, deadline: float = float("inf")) -> bytearray:
+        """Return the next message, or raise Closed, Late, or TooLong above limit bytes.
+
+        There is one copy of it in memory, so that the receiver can wipe it out.
+        """
         (size,) = HEADER.unpack(self._read(HEADER.size, deadline))
         if size > limit:
             raise TooLong
         return self._read(size, deadline)
 
-    def _read(self, size: int, deadline: float) -> bytes:
-        parts = []
-        while size:
+    def _read(self, size: int, deadline: float) -> bytearray:
+        message = bytearray(size)
+        rest = memoryview(message)
+        while rest:
             self._wait(self.inbox, select.POLLIN, deadline)
-            part = os.read(self.inbox, min(size, CHUNK))
-            if not part:
+            count = os.readv(self.inbox, [rest[:CHUNK]])
+            if not count:
                 raise Closed
-            parts.append(part)
-            size -= len(part)
-        return b"".join(parts)
+            rest = rest[count:]
+        return message
 
     def _wait(self, descriptor: int, event: int, deadline: float) -> None:
         poll = select.poll()

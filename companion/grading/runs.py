@@ -191,7 +191,7 @@ class Runs:
         ending, _, content = reply.partition(b"\n")
         if ending.decode("ascii", "replace") not in (*ENDINGS, "used"):
             raise Lost
-        return ending.decode(), content
+        return ending.decode(), bytes(content)
 
     def _leave(self) -> None:
         self.channel = None

@@ -1,8 +1,8 @@
 """The first process inside the sandbox: one child per part, watched and ended.
 
 NumPy is imported once, here; each part gets a fork. The supervisor reads the cases of a part only
-when they are called for, so that no earlier part's code had them in its memory, and leaves a part
-nothing of the part before: no process, no file.
+when they are called for, so that no earlier code had them in its memory, and leaves a part nothing
+of the part before: no process, no file, no case in memory.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ class Child:
         os.close(outbox)
         self.channel = Channel(from_child, to_child, self.look)
 
-    def ask(self, message: bytes) -> bytes:
+    def ask(self, message: memoryview) -> bytes:
         """Pass a message on, and return what ended it, a line each, or what the child answers."""
         cell = b""
         try:
             self.channel.send(message, self.deadline)
             while (reply := self._reply()).startswith(worker.BEGIN):
-                cell = reply[len(worker.BEGIN) :][:100]
+                cell = bytes(reply[len(worker.BEGIN) :][:100])
             return b"answer\n" + reply
         except Late:
             ending = b"timeout\n\n"
@@ -78,7 +78,7 @@ class Child:
             ending = b"crashed\n" + self.cause().encode() + b"\n"
         return ending + cell
 
-    def _reply(self) -> bytes:
+    def _reply(self) -> bytearray:
         return self.channel.receive(self.limits.answer_bytes, self.deadline)
 
     def look(self) -> bool:
@@ -162,8 +162,9 @@ def supervise(channel: Channel, limits: Limits) -> None:
     mode = scratch.stat().st_mode
     child: Child | None = None
     while True:
-        line, _, message = channel.receive(worker.REQUEST_BYTES).partition(b"\n")
-        kind, *libraries = line.decode().split()
+        message = channel.receive(worker.REQUEST_BYTES)
+        end = message.index(b"\n")
+        kind, *libraries = message[:end].decode().split()
         if kind == "start":
             if child is not None:
                 child.end()
@@ -175,7 +176,8 @@ def supervise(channel: Channel, limits: Limits) -> None:
                     importlib.import_module(name)
             child = Child(limits, scratch, channel)
         assert child is not None
-        channel.send(child.ask(message))
+        channel.send(child.ask(memoryview(message)[end + 1 :]))
+        message[:] = bytes(len(message))  # the next part's process gets a copy of this memory
 
 
 def main() -> None:

@@ -63,7 +63,7 @@ while True:
     Attack(
         "forks that all answer",
         "import os\nfor _ in range(3): os.fork()\ndef double(x):\n    return 0 * x\n",
-        "wrong|refused|crashed",
+        "wrong|refused|crashed|missing",
     ),
     Attack(
         "thread bomb",
