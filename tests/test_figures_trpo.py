@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from companion import trpo_spectrum
 from companion.figures import trpo
 from companion.figures.trpo import DELTA, DIRECTION, STEP
 from companion.show import printed
@@ -25,7 +26,7 @@ def test_step_at_its_defaults_is_the_printed_step() -> None:
 
 @pytest.mark.parametrize("damping", DAMPINGS)
 def test_no_iterate_is_above_its_bound(damping: float) -> None:
-    found = trpo.solve(damping, 10)
+    found = trpo_spectrum.solve(damping, 10)
     assert np.all(found.error[1:] <= found.bound[1:] + 1e-12)  # rounding
 
 
@@ -46,14 +47,14 @@ def test_gain_at_an_angle_is_the_natural_gain_times_the_cosine() -> None:
 
 
 def test_contour_has_the_mean_kl_that_its_label_says() -> None:
-    here, batch = trpo.plane(0.1), trpo.spectrum()
+    here, batch = trpo.plane(0.1), trpo_spectrum.spectrum()
     steps = torch.from_numpy(here.contour @ here.frame @ batch.basis.T)
     kl = [batch.surrogate.evaluate(step)[1] for step in steps]
     np.testing.assert_allclose(kl, DELTA, rtol=1e-3)
 
 
 def test_many_steps_are_measured_as_the_surrogate_measures_one() -> None:
-    batch = trpo.spectrum()
+    batch = trpo_spectrum.spectrum()
     steps = np.random.default_rng(0).normal(scale=[[0.01], [0.1], [1.0]], size=(3, 131))
     one_by_one = [batch.surrogate.evaluate(torch.from_numpy(batch.basis @ d)) for d in steps]
-    np.testing.assert_allclose(np.transpose(trpo.measure(steps)), one_by_one, rtol=1e-9)
+    np.testing.assert_allclose(np.transpose(trpo_spectrum.measure(steps)), one_by_one, rtol=1e-9)

@@ -12,6 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from companion.bandit import BanditSettings, EpochRecord, Method
 from companion.compiled.bandit import run
 from companion.drawing import Drawing, LiveFigure, Slider
+from companion.figures.greek import BETA, EPSILON
 from companion.figures.style import BLUE, GREEN, INK, ORANGE, PURPLE, panels
 
 
@@ -109,7 +110,7 @@ def _label(axes: Any, clip_range: float, epochs: int) -> None:
     kl.tick_params(which="minor", labelsize=8)
     outside.set(ylabel="share outside the band", ylim=(-0.03, 1.03))
     largest.axhline(1 + clip_range, color=INK, linewidth=0.8)
-    largest.set(ylabel="largest ratio (line: 1 + \u03b5)")
+    largest.set(ylabel=f"largest ratio (line: 1 + {EPSILON})")
     improvement.set(ylabel="improvement (reward units)")
     for ax in axes.flat:
         ax.set(xlabel="epoch", xlim=(0.5, epochs + 0.5))
@@ -121,8 +122,8 @@ def _label(axes: Any, clip_range: float, epochs: int) -> None:
 EPOCHS = LiveFigure(
     draw_epochs,
     {
-        "clip_range": Slider("\u03b5", "clip range", 0.2, 0.05, 0.5, 0.05),
-        "beta": Slider("\u03b2", "penalty coefficient", 3.0, 0.3, 30.0, 0.1, log=True),
+        "clip_range": Slider(EPSILON, "clip range", 0.2, 0.05, 0.5, 0.05),
+        "beta": Slider(BETA, "penalty coefficient", 3.0, 0.3, 30.0, 0.1, log=True),
         "epochs": Slider("K", "epochs", 10, 1, 30, 1, whole=True),
         "lr": Slider("lr", "Adam's step size", 3e-3, 3e-4, 3e-2, 0.1, log=True),
         "seed": Slider("seed", "problem and batch", 0, 0, 19, 1, whole=True),

@@ -17,6 +17,7 @@ from companion.bounds import (
     upper_bounds,
 )
 from companion.drawing import Choice, Drawing, LiveFigure, Slider
+from companion.figures.greek import ALPHA, GAMMA, PI
 from companion.figures.lemma import LINE, line
 from companion.figures.style import BLUE, GREEN, INK, ORANGE, PURPLE, SHADE, SKY, panels, rung
 from companion.improvement import performance_difference, surrogate_gain
@@ -90,7 +91,7 @@ def _draw_gains(ax: Any, curves: dict[str, FloatArray]) -> None:
     low, high = exact.min(), exact.max()
     ax.set_ylim(-rung(0.35 * (high - low) - low), rung(1.02 * high))
     ax.axhline(0, color=INK, linewidth=0.6)
-    ax.set(xlabel="weight \u03b1 of the target", ylabel="gain over J(\u03c0) (reward units)")
+    ax.set(xlabel=f"weight {ALPHA} of the target", ylabel=f"gain over J({PI}) (reward units)")
 
 
 def _draw_shares(ax: Any, curves: dict[str, FloatArray], steps: LargestSteps, best: float) -> None:
@@ -103,7 +104,7 @@ def _draw_shares(ax: Any, curves: dict[str, FloatArray], steps: LargestSteps, be
     ax.plot(best, 0.5, "D", color=GREEN, markersize=5)
     ax.axhspan(-1, 0, color=SHADE, zorder=0)
     ax.text(1.3e-5, -0.9, "nothing is certified", fontsize=8, color=INK)
-    ax.set(xlabel="weight \u03b1 (log)", ylabel="share of the promised gain")
+    ax.set(xlabel=f"weight {ALPHA} (log)", ylabel="share of the promised gain")
     ax.set(xscale="log", ylim=(-1, 1.9))
     ax.legend(frameon=False, fontsize=8, loc="upper left", ncols=2)
 
@@ -148,8 +149,8 @@ def draw_bounds(alpha: float, gamma: float, example: str) -> Drawing:
 BOUNDS = LiveFigure(
     draw_bounds,
     {
-        "alpha": Slider("\u03b1", "weight of the target", 0.1, 1e-5, 1.0, 0.25, log=True),
-        "gamma": Slider("\u03b3", "discount", 0.9, 0.6, 0.99, 0.03),
+        "alpha": Slider(ALPHA, "weight of the target", 0.1, 1e-5, 1.0, 0.25, log=True),
+        "gamma": Slider(GAMMA, "discount", 0.9, 0.6, 0.99, 0.03),
         "example": Choice("MDP", "example", "random", EXAMPLES),
     },
 )
@@ -157,6 +158,7 @@ BOUNDS = LiveFigure(
 
 # Effective horizons 1/(1 - gamma) from 2 to 1,000 steps.
 HORIZONS = np.geomspace(2, 1000, 10)
+HORIZON_LABEL = f"horizon 1/(1\u2212{GAMMA}) (steps, log)"
 PASSAGES = {
     "worst sign in every state": SKY,
     "walkers never meet again": ORANGE,
@@ -173,7 +175,7 @@ def _draw_steps(ax: Any, cpi: FloatArray, kl: FloatArray, safe: FloatArray) -> N
             ax.plot(HORIZONS, step, label=f"certified, {name}", **look)
     ceiling = 1 / (2 * (HORIZONS - 1))
     ax.plot(HORIZONS, ceiling, color=INK, linewidth=0.8, label="ceiling of CPI")
-    ax.set(xlabel="horizon 1/(1\u2212\u03b3) (steps, log)", ylabel="largest weight \u03b1 (log)")
+    ax.set(xlabel=HORIZON_LABEL, ylabel=f"largest weight {ALPHA} (log)")
     ax.set(xscale="log", yscale="log", ylim=(1e-6, 2))
     ax.legend(frameon=False, fontsize=8, loc="lower left")
 
@@ -181,9 +183,7 @@ def _draw_steps(ax: Any, cpi: FloatArray, kl: FloatArray, safe: FloatArray) -> N
 def _draw_costs(ax: Any, costs: FloatArray) -> None:
     for (name, color), cost, marker in zip(PASSAGES.items(), costs, "^Dos", strict=True):
         ax.plot(HORIZONS, cost, color=color, marker=marker, markersize=4, label=name)
-    ax.set(
-        xlabel="horizon 1/(1\u2212\u03b3) (steps, log)", ylabel="bound / surrogate's error (log)"
-    )
+    ax.set(xlabel=HORIZON_LABEL, ylabel="bound / surrogate's error (log)")
     ax.set(xscale="log", yscale="log", ylim=(0.5, 1e6))
     ax.legend(frameon=False, fontsize=8, loc="upper left")
 
@@ -222,7 +222,7 @@ def draw_looseness(alpha: float, example: str) -> Drawing:
 LOOSENESS = LiveFigure(
     draw_looseness,
     {
-        "alpha": Slider("\u03b1", "weight of the target", 0.01, 1e-4, 0.1, 0.25, log=True),
+        "alpha": Slider(ALPHA, "weight of the target", 0.01, 1e-4, 0.1, 0.25, log=True),
         "example": Choice("MDP", "example", "random", EXAMPLES),
     },
 )

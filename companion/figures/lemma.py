@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 
 from companion.drawing import Choice, Drawing, LiveFigure, Slider
+from companion.figures.greek import ALPHA
 from companion.figures.style import BLUE, GREEN, INK, ORANGE, legend_above, panels
 from companion.improvement import performance_difference, surrogate, surrogate_gain
 from companion.mdp import TabularMDP, chain, evaluate, expected_return, random_mdp, two_state_trap
@@ -16,6 +18,7 @@ from companion.sampling import effective_sample_share, trajectories
 LINE = np.linspace(0, 1, 101)
 
 
+@cache
 def line(example: str) -> tuple[TabularMDP, FloatArray, FloatArray]:
     """Return the MDP of an example, the policy that its line starts from, and the one at its end.
 
@@ -32,6 +35,32 @@ def line(example: str) -> tuple[TabularMDP, FloatArray, FloatArray]:
     return mdp, start, greedy(evaluate(mdp, start).q)
 
 
+def _draw_returns(ax: Any, example: str, alpha: float, gain: float, promised: float) -> None:
+    mdp, old, new = line(example)
+    policies = mixture(old, new, LINE)
+    J = expected_return(mdp, policies)
+    ax.plot(LINE, J, color=BLUE, label="return J")
+    L = surrogate(mdp, old, policies)
+    ax.plot(LINE, L, color=ORANGE, linestyle="--", label="surrogate L")
+    ax.plot([alpha, alpha], [J[0] + gain, J[0] + promised], "o-", color=INK, markersize=4)
+    ax.set(xlabel=f"distance {ALPHA} to the other policy", ylabel="return (reward units)")
+    legend_above(ax)
+
+
+def _draw_error(ax: Any, example: str, alpha: float, error_here: float) -> None:
+    mdp, old, new = line(example)
+    steps = np.geomspace(1e-3, 1, 61)
+    along = mixture(old, new, steps)
+    error = np.abs(surrogate(mdp, old, along) - expected_return(mdp, along))
+    ax.plot(steps, error, color=BLUE, label="|L - J|")
+    ax.plot(steps, error[0] * (steps / steps[0]) ** 2, ":", color=INK, label="slope 2")
+    if alpha >= steps[0]:
+        ax.plot(alpha, error_here, "o", color=INK, markersize=4)
+    ax.set(xlabel=f"distance {ALPHA} (log)", ylabel="error of the surrogate (log)")
+    ax.set(xscale="log", yscale="log")
+    legend_above(ax)
+
+
 def draw_line(alpha: float, example: str) -> Drawing:
     """Draw J and L along the line to another policy, and their difference on logarithmic axes.
 
@@ -40,28 +69,12 @@ def draw_line(alpha: float, example: str) -> Drawing:
         example: trap, chain or random.
     """
     mdp, old, new = line(example)
-    policies = mixture(old, new, LINE)
-    J, L = expected_return(mdp, policies), surrogate(mdp, old, policies)
     here = mixture(old, new, alpha)
     sides = performance_difference(mdp, old, here)
-    promised = float(surrogate_gain(mdp, old, here))
-    gain = float(sides.gain)
+    gain, promised = float(sides.gain), float(surrogate_gain(mdp, old, here))
     figure, (left, right) = panels(2)
-    left.plot(LINE, J, color=BLUE, label="return J")
-    left.plot(LINE, L, color=ORANGE, linestyle="--", label="surrogate L")
-    left.plot([alpha, alpha], [J[0] + gain, J[0] + promised], "o-", color=INK, markersize=4)
-    left.set(xlabel="distance alpha to the other policy", ylabel="return (reward units)")
-    legend_above(left)
-    steps = np.geomspace(1e-3, 1, 61)
-    along = mixture(old, new, steps)
-    error = np.abs(surrogate(mdp, old, along) - expected_return(mdp, along))
-    right.plot(steps, error, color=BLUE, label="|L - J|")
-    right.plot(steps, error[0] * (steps / steps[0]) ** 2, ":", color=INK, label="slope 2")
-    if alpha >= steps[0]:
-        right.plot(alpha, abs(promised - gain), "o", color=INK, markersize=4)
-    right.set(xlabel="distance alpha (log)", ylabel="error of the surrogate (log)")
-    right.set(xscale="log", yscale="log")
-    legend_above(right)
+    _draw_returns(left, example, alpha, gain, promised)
+    _draw_error(right, example, alpha, abs(promised - gain))
     numbers = {
         "J(new) - J(old)": gain,
         "lemma's right side": float(sides.advantage_sum),
@@ -80,7 +93,7 @@ def draw_line(alpha: float, example: str) -> Drawing:
 LEMMA = LiveFigure(
     draw_line,
     {
-        "alpha": Slider("\u03b1", "distance along the line", 0.5, 0.0, 1.0, 0.05),
+        "alpha": Slider(ALPHA, "distance along the line", 0.5, 0.0, 1.0, 0.05),
         "example": Choice("MDP", "example", "trap", ("trap", "chain", "random")),
     },
 )
@@ -137,5 +150,5 @@ def draw_effective_sample(alpha: float) -> Drawing:
 
 EFFECTIVE_SAMPLE = LiveFigure(
     draw_effective_sample,
-    {"alpha": Slider("\u03b1", "distance of the new policy", 0.3, 0.05, 1.0, 0.05)},
+    {"alpha": Slider(ALPHA, "distance of the new policy", 0.3, 0.05, 1.0, 0.05)},
 )

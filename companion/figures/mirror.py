@@ -9,6 +9,7 @@ import numpy as np
 
 from companion.compiled.mirror import comparison
 from companion.drawing import Choice, Drawing, LiveFigure, Slider
+from companion.figures.greek import ETA, TAU
 from companion.figures.style import BLUE, GREEN, INK, ORANGE, SKY, panels
 from companion.mdp import TabularMDP, action_values, evaluate, random_mdp
 from companion.mirror import fisher, mirror_step, policy_gradient
@@ -21,9 +22,6 @@ from companion.mirror_example import (
 )
 from companion.policy import FloatArray, greedy, kl, softmax
 from companion.regularized import SoftOptimum, late_factor, regularized_run, soft_optimum
-
-ETA = "\u03b7"
-TAU = "\u03c4"
 
 OLD = np.array([[0.6, 0.25, 0.1, 0.05]])
 Q = np.array([[1.0, 1.4, 1.2, 2.0]])

@@ -2,12 +2,38 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.special import expit
 
 from companion.drawing import Drawing, LiveFigure, Slider
+from companion.figures.greek import EPSILON, PI, STEP_OF_THETA, THETA
 from companion.figures.style import BLUE, GREEN, INK, ORANGE, SKY, legend_above, panels
-from companion.policy import kl, logit_bounds, softmax
+from companion.policy import FloatArray, kl, logit_bounds, softmax
+
+
+def _draw_bars(ax: Any, old: FloatArray, new: FloatArray) -> None:
+    for offset, pi, look in (
+        (-0.2, old, {"color": SKY, "label": "before"}),
+        (0.2, new, {"color": BLUE, "hatch": "//", "label": "after"}),
+    ):
+        bars = ax.bar([offset, 1 + offset], pi, 0.38, edgecolor="white", **look)
+        ax.bar_label(bars, [f"{x:.4g}" if x > 0.01 else f"{x:.1g}" for x in pi], fontsize=7)
+    ax.set(xticks=[0, 1], ylim=(0, 1.1), xlabel="action", ylabel="probability")
+    legend_above(ax)
+
+
+def _draw_curve(ax: Any, theta: float, step: float, slope: float) -> None:
+    line, ends = np.linspace(-12, 12, 241), np.array([theta, theta + step])
+    before, after = expit(ends)
+    ax.plot(line, expit(line), color=INK, linewidth=1)
+    ax.plot(ends, before + slope * (ends - theta), "--", color=ORANGE, label="slope")
+    ax.plot(theta, before, "o", color=SKY, markersize=8, label="before")
+    ax.plot(theta + step, after, "s", color=BLUE, markersize=6, label="after")
+    ax.set(xlabel=f"parameter {THETA} (logit difference)", ylabel=f"{PI}(a = 1)")
+    ax.set_ylim(-0.08, 1.08)
+    ax.legend(frameon=False, fontsize=8, loc="upper left")
 
 
 def draw_sigmoid(theta: float, step: float) -> Drawing:
@@ -20,24 +46,8 @@ def draw_sigmoid(theta: float, step: float) -> Drawing:
     old, new = softmax([0.0, theta]), softmax([0.0, theta + step])
     slope = float(old.prod())
     figure, (left, right) = panels(2, width_ratios=(1, 1.3))
-    for offset, pi, color, hatch, label in (
-        (-0.2, old, SKY, "", "before"),
-        (0.2, new, BLUE, "//", "after"),
-    ):
-        bars = left.bar(
-            [offset, 1 + offset], pi, 0.38, color=color, hatch=hatch, edgecolor="white", label=label
-        )
-        left.bar_label(bars, [f"{x:.4g}" if x > 0.01 else f"{x:.1g}" for x in pi], fontsize=7)
-    left.set(xticks=[0, 1], ylim=(0, 1.1), xlabel="action", ylabel="probability")
-    legend_above(left)
-    line = np.linspace(-12, 12, 241)
-    right.plot(line, expit(line), color=INK, linewidth=1)
-    tangent = np.array([theta, theta + step])
-    right.plot(tangent, old[1] + slope * (tangent - theta), "--", color=ORANGE, label="slope")
-    right.plot(theta, old[1], "o", color=SKY, markersize=8, label="before")
-    right.plot(theta + step, new[1], "s", color=BLUE, markersize=6, label="after")
-    right.set(xlabel="parameter \u03b8 (logit difference)", ylabel="pi(a = 1)", ylim=(-0.08, 1.08))
-    right.legend(frameon=False, fontsize=8, loc="upper left")
+    _draw_bars(left, old, new)
+    _draw_curve(right, theta, step, slope)
     numbers = {
         "pi(a = 1) before": float(old[1]),
         "pi(a = 1) after": float(new[1]),
@@ -57,10 +67,26 @@ def draw_sigmoid(theta: float, step: float) -> Drawing:
 SIGMOID = LiveFigure(
     draw_sigmoid,
     {
-        "theta": Slider("\u03b8", "parameter before the step", 0.0, -8.0, 8.0, 1.0),
-        "step": Slider("\u0394\u03b8", "step of the parameter", 2.0, -4.0, 4.0, 0.5),
+        "theta": Slider(THETA, "parameter before the step", 0.0, -8.0, 8.0, 1.0),
+        "step": Slider(STEP_OF_THETA, "step of the parameter", 2.0, -4.0, 4.0, 0.5),
     },
 )
+
+
+def _draw_bands(ax: Any, clip_range: float) -> None:
+    p = np.append(np.linspace(0.5, 0.99, 197), 0.999)
+    # The unlikely action's own logit falls where that of the likely one rises.
+    unlikely = [-bound for bound in logit_bounds(1 - p, clip_range)][::-1]
+    likely = [np.where(np.isfinite(x), x, np.nan) for x in logit_bounds(p, clip_range)]
+    ax.fill_between(p, *unlikely, color=SKY, alpha=0.4, label="both ratios in the band")
+    for bound, label in zip(unlikely, ("band of the unlikely action", None), strict=True):
+        ax.plot(p, bound, color=BLUE, label=label)
+    for bound, label in zip(likely, ("band of the likely action", None), strict=True):
+        ax.plot(p, bound, "--", color=ORANGE, label=label)
+    beyond = f"1 / (1 + {EPSILON}): no upper edge beyond"
+    ax.axvline(1 / (1 + clip_range), color=GREEN, linestyle=":", label=beyond)
+    ax.set(xlabel="probability of the likelier action", ylabel="change of the logit difference")
+    ax.set_ylim(-4.2, 3)
 
 
 def draw_logit_bounds(clip_range: float, p: float) -> Drawing:
@@ -70,23 +96,12 @@ def draw_logit_bounds(clip_range: float, p: float) -> Drawing:
         clip_range: eps of the band |r - 1| <= eps, in (0, 1).
         p: probability of the likelier action; the marker, in [0.5, 1).
     """
-    grid = np.append(np.linspace(0.5, 0.99, 197), 0.999)
-    figure, ax = panels(1, height=3.2)
-    unlikely = [-bound for bound in logit_bounds(1 - grid, clip_range)][::-1]
-    likely = logit_bounds(grid, clip_range)
-    ax.fill_between(grid, *unlikely, color=SKY, alpha=0.4, label="both ratios in the band")
-    for bound, label in zip(unlikely, ("band of the unlikely action", None), strict=True):
-        ax.plot(grid, bound, color=BLUE, label=label)
-    for bound, label in zip(likely, ("band of the likely action", None), strict=True):
-        ax.plot(grid, np.where(np.isfinite(bound), bound, np.nan), "--", color=ORANGE, label=label)
-    edge = 1 / (1 + clip_range)
-    ax.axvline(edge, color=GREEN, linestyle=":", label="1 / (1 + eps): no upper edge beyond")
     down, up = (-float(bound) for bound in logit_bounds(1 - p, clip_range)[::-1])
-    ax.plot([p, p], [down, up], "o-", color=INK, markersize=4)
-    ax.set(xlabel="probability of the likelier action", ylabel="change of the logit difference")
-    ax.set_ylim(-4.2, 3)
-    ax.legend(frameon=False, fontsize=8, loc="lower left")
     alone = [float(bound) for bound in logit_bounds(p, clip_range)]
+    figure, ax = panels(1, height=3.2)
+    _draw_bands(ax, clip_range)
+    ax.plot([p, p], [down, up], "o-", color=INK, markersize=4)
+    ax.legend(frameon=False, fontsize=8, loc="lower left")
     numbers = {
         "both ratios in the band, lowest change": down,
         "both ratios in the band, highest change": up,
@@ -98,7 +113,7 @@ def draw_logit_bounds(clip_range: float, p: float) -> Drawing:
         f"Allowed change of the logit difference at eps = {clip_range:.3g} against the probability"
         f" of the likelier action: at {p:.3g} from {down:.3g} to {up:.3g} if both ratios must stay"
         " in the band, a range that narrows to the right; the band of the likely action alone"
-        f" widens and has no upper edge beyond {edge:.3g}."
+        f" widens and has no upper edge beyond {1 / (1 + clip_range):.3g}."
     )
     return Drawing(figure, numbers, alt)
 
@@ -106,7 +121,7 @@ def draw_logit_bounds(clip_range: float, p: float) -> Drawing:
 LOGIT_BOUNDS = LiveFigure(
     draw_logit_bounds,
     {
-        "clip_range": Slider("\u03b5", "half-width of the ratio band", 0.2, 0.05, 0.5, 0.05),
+        "clip_range": Slider(EPSILON, "half-width of the ratio band", 0.2, 0.05, 0.5, 0.05),
         "p": Slider("p", "probability of the likelier action", 0.6, 0.5, 0.95, 0.05),
     },
 )

@@ -7,101 +7,78 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from companion import trpo_example
-from companion.conjugate_gradient import cg_error_bound, conjugate_gradient_iterates
 from companion.drawing import Drawing, LiveFigure, Slider
+from companion.figures import greek
 from companion.figures.style import BLUE, GREEN, INK, ORANGE, RED, panels, rung
-from companion.fisher import fisher_matrix
-from companion.policy import kl, softmax
-from companion.trust_region import Surrogate, line_search, natural_step, surrogate
+from companion.trpo_spectrum import (
+    MOST_ITERATIONS,
+    FloatArray,
+    Solution,
+    measure,
+    measure_one,
+    solve,
+    spectrum,
+)
+from companion.trust_region import LineSearch, line_search, natural_step
 
-FloatArray = NDArray[np.float64]
-
-MOST_ITERATIONS = 20
 FRACTIONS = np.linspace(0.05, 1.25, 25)
 TURNS = np.linspace(-90, 90, 37)  # degrees from the natural direction
 DELTA = 0.01  # nats, where no slider moves it
+COLORS = INK, GREEN, ORANGE  # of the chosen direction, the natural one and the gradient
 
 
-class Spectrum(NamedTuple):
-    """The printed batch in float64: the surrogate, and the Fisher matrix F = basis diag basis^T."""
+class Proposal(NamedTuple):
+    """The step of damped quadratic KL delta along a direction, and what it is worth."""
 
-    surrogate: Surrogate
-    eigenvalues: FloatArray  # of F without damping, ascending
-    basis: FloatArray  # one eigenvector a column
-    g: FloatArray  # the surrogate's gradient in that basis
-
-
-@cache
-def spectrum() -> Spectrum:
-    """Return what no slider changes."""
-    policy, obs, actions, adv = trpo_example.problem()
-    policy, obs, adv = policy.double(), obs.double(), adv.double()
-    batch = surrogate(policy, obs, actions, adv)
-    eigenvalues, basis = np.linalg.eigh(fisher_matrix(policy, obs).numpy())
-    # F is positive semidefinite; rounding leaves its zeros on either side.
-    return Spectrum(batch, eigenvalues.clip(min=0.0), basis, basis.T @ batch.g.numpy())
+    step: FloatArray  # in the eigenvectors' coordinates
+    predicted: float  # gain, to first order
+    damped: float  # quadratic KL in nats, of the damped F
+    quadratic: float  # the same of F
+    gain: float  # of the surrogate
+    mean_kl: float
+    search: LineSearch
 
 
-@cache
-def _arrays() -> tuple[Any, ...]:
-    """Return the batch, its actions as a mask, and the network's transposed weights and biases."""
-    policy, obs, actions, adv = trpo_example.problem()
-    weights = [w.detach().double().numpy().T for w in policy.parameters()]
-    taken = np.eye(3, dtype=bool)[actions.numpy()]
-    return obs.double().numpy(), taken, adv.double().numpy(), *weights
-
-
-def measure(steps: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return gain and mean KL of many steps, as `spectrum().surrogate.evaluate` does of one.
-
-    Args:
-        steps: (K, P), in the eigenvectors' coordinates.
-
-    Returns:
-        Gain of the surrogate and mean KL(old, new) in nats, each (K,).
-    """
-    obs, taken, adv, *old = _arrays()
-    ends = np.cumsum([w.size for w in old])[:-1]
-    moves = np.split(steps @ spectrum().basis.T, ends, axis=1)
-    W, b, V, c = (
-        w + move.reshape(-1, *w.shape[::-1]).swapaxes(1, -1)
-        for w, move in zip(old, moves, strict=True)
-    )
-    pi_old = softmax(np.tanh(obs @ old[0] + old[1]) @ old[2] + old[3])
-    pi = softmax(np.tanh(obs @ W + b[:, None]) @ V + c[:, None])
-    ratio = (pi / pi_old)[:, taken]
-    return ((ratio - 1) * adv).mean(axis=-1), kl(pi_old, pi).mean(axis=-1)
-
-
-def measure_one(step: torch.Tensor) -> tuple[float, float]:
-    """Return gain and mean KL of one step, for the line search."""
-    gain, mean_kl = measure(step.numpy()[None])
-    return float(gain[0]), float(mean_kl[0])
-
-
-class Solution(NamedTuple):
-    """What conjugate gradient made of F x = g, in the eigenvectors' coordinates."""
-
-    error: FloatArray  # |x_j - x*| / |x*| in the norm of the damped F, j = 0, 1, ...
-    bound: FloatArray  # on the same, for the same j
-    direction: FloatArray  # the iterate asked for
-    residual: float  # |F x - g| / |g| there
-
-
-def solve(damping: float, iterations: int) -> Solution:
-    """Run conjugate gradient and compare every iterate with the exact solution."""
+def propose(direction: FloatArray, damping: float, delta: float) -> Proposal:
+    """Scale a direction to the radius and measure the step."""
     _, eigenvalues, _, g = spectrum()
     F = eigenvalues + damping
-    iterates = [0 * g, *conjugate_gradient_iterates(lambda v: F * v, g, MOST_ITERATIONS, 1e-15)]
-    iterates += iterates[-1:] * (MOST_ITERATIONS + 1 - len(iterates))  # where it converged
-    error = np.sqrt((F * (np.array(iterates) - g / F) ** 2).sum(axis=1))
-    bound = cg_error_bound(F[-1] / F[0], np.arange(len(iterates)))
-    direction = iterates[iterations]
-    residual = float(np.linalg.norm(F * direction - g) / np.linalg.norm(g))
-    return Solution(error / error[0], bound, direction, residual)
+    d = natural_step(direction, float(F @ direction**2), delta)
+    gain, mean_kl = measure_one(torch.from_numpy(d))
+    search = line_search(measure_one, torch.from_numpy(d), delta=delta)
+    quadratic = float(eigenvalues @ d**2) / 2
+    return Proposal(d, float(g @ d), float(F @ d**2) / 2, quadratic, gain, mean_kl, search)
+
+
+def _draw_error(ax: Any, found: Solution, iterations: int) -> None:
+    ax.plot(found.error, "o-", color=BLUE, markersize=3, label="error")
+    ax.plot(found.bound, "--", color=ORANGE, label="bound")
+    ax.plot(iterations, found.error[iterations], "o", color=INK, markersize=5)
+    ax.set(xlabel="CG iterations", ylabel="relative error, F-norm (log)", ylim=(1e-10, 5))
+    ax.set(yscale="log", xlim=(-1, MOST_ITERATIONS + 1))
+    ax.legend(frameon=False, fontsize=7, loc="lower left")
+
+
+def _draw_along(middle: Any, right: Any, proposal: Proposal, delta: float) -> None:
+    """Draw KL and gain in units of the radius and of the prediction: both axes hold still."""
+    gains, kls = measure(FRACTIONS[:, None] * proposal.step)
+    squares, search = FRACTIONS**2, proposal.search
+    middle.plot(FRACTIONS, kls / delta, color=BLUE, label="mean KL")
+    model = proposal.quadratic / delta * squares
+    middle.plot(FRACTIONS, model, ":", color=INK, label="model, F")
+    model = proposal.damped / delta * squares
+    middle.plot(FRACTIONS, model, "--", color=GREEN, label="model, damped F")
+    middle.axhline(1, color=RED, linewidth=1, label=greek.DELTA)
+    middle.set(xlabel="part of the step", ylabel=f"mean KL / {greek.DELTA}", ylim=(0, 3))
+    right.plot(FRACTIONS, gains / proposal.predicted, color=BLUE, label="surrogate")
+    right.plot(FRACTIONS, FRACTIONS, "--", color=ORANGE, label="predicted")
+    right.set(xlabel="part of the step", ylabel="gain / predicted gain", ylim=(0, 1.7))
+    if search.accepted:
+        middle.plot(search.fraction, search.kl / delta, "o", color=INK, markersize=4)
+        right.plot(search.fraction, search.gain / proposal.predicted, "o", color=INK, markersize=4)
+    for ax in (middle, right):
+        ax.legend(frameon=False, fontsize=7, loc="upper left")
 
 
 def draw_step(delta: float, damping: float, iterations: int) -> Drawing:
@@ -112,54 +89,30 @@ def draw_step(delta: float, damping: float, iterations: int) -> Drawing:
         damping: added to the Fisher matrix's diagonal.
         iterations: of conjugate gradient, 1 to 20.
     """
-    _, eigenvalues, _, g = spectrum()
     found = solve(damping, iterations)
-    F, x = eigenvalues + damping, found.direction
-    d = natural_step(x, float(F @ x**2), delta)
-    predicted = float(g @ d)
-    damped, quadratic = float(F @ d**2) / 2, float(eigenvalues @ d**2) / 2
-    gain, mean_kl = measure_one(torch.from_numpy(d))
-    search = line_search(measure_one, torch.from_numpy(d), delta=delta)
-    outcome = "nothing passed" if not search.accepted else f"fraction {search.fraction:.3g} passed"
+    made = propose(found.direction, damping, delta)
+    fraction = f"fraction {made.search.fraction:.3g} passed"
+    outcome = fraction if made.search.accepted else "nothing passed"
     figure, (left, middle, right) = panels(3, height=2.7)
-    left.plot(found.error, "o-", color=BLUE, markersize=3, label="error")
-    left.plot(found.bound, "--", color=ORANGE, label="bound")
-    left.plot(iterations, found.error[iterations], "o", color=INK, markersize=5)
-    left.set(xlabel="CG iterations", ylabel="relative error, F-norm (log)", ylim=(1e-10, 5))
-    left.set(yscale="log", xlim=(-1, MOST_ITERATIONS + 1))
-    gains, kls = measure(FRACTIONS[:, None] * d)
-    # In units of the radius and of the prediction both axes hold still.
-    middle.plot(FRACTIONS, kls / delta, color=BLUE, label="mean KL")
-    middle.plot(FRACTIONS, quadratic / delta * FRACTIONS**2, ":", color=INK, label="model, F")
-    model = damped / delta * FRACTIONS**2
-    middle.plot(FRACTIONS, model, "--", color=GREEN, label="model, damped F")
-    middle.axhline(1, color=RED, linewidth=1, label="delta")
-    middle.set(xlabel="part of the step", ylabel="mean KL / delta", ylim=(0, 3))
-    right.plot(FRACTIONS, gains / predicted, color=BLUE, label="surrogate")
-    right.plot(FRACTIONS, FRACTIONS, "--", color=ORANGE, label="predicted")
-    right.set(xlabel="part of the step", ylabel="gain / predicted gain", ylim=(0, 1.7))
-    if search.accepted:
-        middle.plot(search.fraction, search.kl / delta, "o", color=INK, markersize=4)
-        right.plot(search.fraction, search.gain / predicted, "o", color=INK, markersize=4)
-    for ax, place in ((left, "lower left"), (middle, "upper left"), (right, "upper left")):
-        ax.legend(frameon=False, fontsize=7, loc=place)
+    _draw_error(left, found, iterations)
+    _draw_along(middle, right, made, delta)
     numbers = {
         "relative error of CG, F-norm": found.error[iterations],
         "its bound": found.bound[iterations],
         "residual |F x - g| / |g|": found.residual,
-        "predicted gain": predicted,
-        "gain of the full step": gain,
-        "quadratic KL, damped": damped,
-        "quadratic KL": quadratic,
-        "mean KL of the full step": mean_kl,
+        "predicted gain": made.predicted,
+        "gain of the full step": made.gain,
+        "quadratic KL, damped": made.damped,
+        "quadratic KL": made.quadratic,
+        "mean KL of the full step": made.mean_kl,
         "line search": outcome,
-        "halvings": search.halvings,
+        "halvings": made.search.halvings,
     }
     alt = (
         f"Left: after {iterations} iterations the relative error of conjugate gradient is"
         f" {found.error[iterations]:.2g}, its bound {found.bound[iterations]:.2g}. Middle: the"
-        f" full step has mean KL {mean_kl:.3g}, the radius is {delta:.3g}. Right: it gains"
-        f" {gain:.3g}, predicted were {predicted:.3g}. Line search: {outcome}."
+        f" full step has mean KL {made.mean_kl:.3g}, the radius is {delta:.3g}. Right: it gains"
+        f" {made.gain:.3g}, predicted were {made.predicted:.3g}. Line search: {outcome}."
     )
     return Drawing(figure, numbers, alt)
 
@@ -167,7 +120,7 @@ def draw_step(delta: float, damping: float, iterations: int) -> Drawing:
 STEP = LiveFigure(
     draw_step,
     {
-        "delta": Slider("\u03b4", "KL radius (nats)", 0.01, 1e-3, 10.0, 0.5, log=True),
+        "delta": Slider(greek.DELTA, "KL radius (nats)", 0.01, 1e-3, 10.0, 0.5, log=True),
         "damping": Slider("damping", "added to F", 0.1, 1e-5, 1.0, 0.5, log=True),
         "iterations": Slider("CG", "iterations", 10, 1, MOST_ITERATIONS, 1, whole=True),
     },
@@ -219,6 +172,33 @@ def scaled(F: FloatArray, turns: float | FloatArray) -> FloatArray:
     return np.asarray(np.sqrt(2 * DELTA / curvature) * u)
 
 
+def _draw_plane(ax: Any, here: Plane, steps: dict[str, FloatArray]) -> None:
+    label = f"quadratic KL, damped = {greek.DELTA}"
+    ax.plot(*here.ellipse.T, "--", color=GREEN, label=label)
+    ax.plot(*here.contour.T, color=BLUE, label=f"mean KL = {greek.DELTA}")
+    for (name, step), color in zip(steps.items(), COLORS, strict=True):
+        ax.plot([0, step[0]], [0, step[1]], color=color)
+        ax.plot(*step, "o" if name == "chosen" else "^", color=color, markersize=5)
+    ax.set(xlabel="along the natural direction", ylabel="across it, towards g")
+    reach = rung(float(np.abs(here.contour).max()))
+    ax.set(aspect="equal", xlim=(-reach, reach), ylim=(-reach, reach))
+    ax.legend(frameon=False, fontsize=7, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+
+
+def _draw_gains(ax: Any, here: Plane, turns: dict[str, float], predicted: dict[str, float]) -> None:
+    """Draw gains against the angle, in units of the predicted gain of the natural step."""
+    unit = predicted["natural"]
+    cosines = scaled(here.F, TURNS) @ here.g / unit
+    ax.plot(TURNS, cosines, "--", color=ORANGE, label="predicted")
+    ax.plot(TURNS, here.gain / unit, color=BLUE, label="surrogate")
+    for name, color in zip(("natural", "gradient"), COLORS[1:], strict=True):
+        ax.plot(turns[name], predicted[name] / unit, "^", color=color, markersize=5, label=name)
+    ax.plot(turns["chosen"], predicted["chosen"] / unit, "o", color=INK, markersize=4)
+    ax.set(xlabel="angle to the natural direction (degrees)", ylim=(-0.75, 1.1))
+    ax.set_ylabel("gain / predicted natural gain")
+    ax.legend(frameon=False, fontsize=7, loc="lower center")
+
+
 def draw_direction(turn: float, damping: float) -> Drawing:
     """Draw the steps of one quadratic KL in the plane of two directions, and what they gain.
 
@@ -228,32 +208,14 @@ def draw_direction(turn: float, damping: float) -> Drawing:
     """
     here = plane(damping)
     toward_g = float(np.degrees(np.arctan2(here.g[1], here.g[0])))
-    steps = {"chosen": scaled(here.F, turn), "natural": scaled(here.F, 0.0)}
-    steps["gradient"] = scaled(here.F, toward_g)
+    turns = {"chosen": turn, "natural": 0.0, "gradient": toward_g}
+    steps = {name: scaled(here.F, angle) for name, angle in turns.items()}
     predicted = {name: float(here.g @ step) for name, step in steps.items()}
-    best, d = steps["natural"], steps["chosen"]
-    cosine = float(d @ here.F @ best) / (2 * DELTA)
-    gain, mean_kl = measure_one(torch.from_numpy(d @ here.frame))
-    most = predicted["natural"]
+    cosine = float(steps["chosen"] @ here.F @ steps["natural"]) / (2 * DELTA)
+    gain, mean_kl = measure_one(torch.from_numpy(steps["chosen"] @ here.frame))
     figure, (left, right) = panels(2, height=3.0)
-    left.plot(*here.ellipse.T, "--", color=GREEN, label="quadratic KL, damped = delta")
-    left.plot(*here.contour.T, color=BLUE, label="mean KL = delta")
-    for (name, step), color in zip(steps.items(), (INK, GREEN, ORANGE), strict=True):
-        left.plot([0, step[0]], [0, step[1]], color=color)
-        left.plot(*step, "o" if name == "chosen" else "^", color=color, markersize=5)
-    left.set(xlabel="along the natural direction", ylabel="across it, towards g")
-    reach = rung(float(np.abs(here.contour).max()))
-    left.set(aspect="equal", xlim=(-reach, reach), ylim=(-reach, reach))
-    cosines = scaled(here.F, TURNS) @ here.g / most
-    right.plot(TURNS, cosines, "--", color=ORANGE, label="predicted")
-    right.plot(TURNS, here.gain / most, color=BLUE, label="surrogate")
-    for name, at, color in (("natural", 0.0, GREEN), ("gradient", toward_g, ORANGE)):
-        right.plot(at, predicted[name] / most, "^", color=color, markersize=5, label=name)
-    right.plot(turn, predicted["chosen"] / most, "o", color=INK, markersize=4)
-    right.set(xlabel="angle to the natural direction (degrees)", ylim=(-0.75, 1.1))
-    right.set_ylabel("gain / predicted natural gain")
-    left.legend(frameon=False, fontsize=7, loc="lower center", bbox_to_anchor=(0.5, 1.0))
-    right.legend(frameon=False, fontsize=7, loc="lower center")
+    _draw_plane(left, here, steps)
+    _draw_gains(right, here, turns, predicted)
     numbers = {
         "predicted gain of the chosen step": predicted["chosen"],
         "cosine (F) times the natural step's": cosine * predicted["natural"],
