@@ -78,10 +78,10 @@ class Panel:
         self.redraw()
 
     def _picture(self, drawing: Drawing) -> str:
-        data = base64.b64encode(self.renderer.webp(drawing.figure)).decode("ascii")
+        data = base64.b64encode(self.renderer.png(drawing.figure)).decode("ascii")
         # Given both sides, the browser keeps the place; decoded at once, nothing flashes.
         return (
-            f'<img src="data:image/webp;base64,{data}" alt="{html.escape(drawing.alt)}"'
+            f'<img src="data:image/png;base64,{data}" alt="{html.escape(drawing.alt)}"'
             f' width="{WIDTH}" height="{self.height:.0f}" decoding="sync"'
             ' style="display: block; max-width: 100%; height: auto">'
         )

@@ -158,7 +158,7 @@ def _aligned(numbers: Mapping[str, float | str]) -> str:
 
 def _static(drawing: Drawing) -> dict[str, Any]:
     text = textwrap.fill(drawing.alt, width=96)
-    png = Renderer().png(drawing.figure)
+    png = Renderer().png(drawing.figure, level=9)
     return {
         "image/png": base64.b64encode(png).decode("ascii"),
         "text/plain": "\n".join(filter(None, [text, _aligned(drawing.numbers)])),
