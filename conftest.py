@@ -10,7 +10,8 @@ import pytest
 from hypothesis import settings
 from nbval.plugin import IPyNbCell
 
-collect_ignore_glob = ["tests/bench*.py"]  # scripts, not modules to search for examples
+# Scripts, not modules to search for examples; and notebooks that wait for a student's answers.
+collect_ignore_glob = ["tests/bench*.py", "notebooks/exercises/*"]
 ON_CI = os.environ.get("CI") == "true"
 FRESH = "COMPANION_TEST_HOME"
 # nbval gives a finished cell 5 seconds to hand over its output; a busy machine needs more.
