@@ -85,7 +85,7 @@ def evaluate(mdp: TabularMDP, pi: ArrayLike) -> Evaluation:
     Raises:
         ValueError: pi has the wrong shape or is not a policy.
     """
-    values = action_values(mdp, check_policy(pi, mdp.shape))
+    values = solve_values(mdp, check_policy(pi, mdp.shape))
     return Evaluation(values.v, values.q, values.adv, discounted_visits(mdp, values.matrix))
 
 
@@ -98,7 +98,7 @@ class Values(NamedTuple):
     matrix: FloatArray  # (..., S, S), I - gamma P_pi: its transpose gives the visitation
 
 
-def action_values(mdp: TabularMDP, pi: FloatArray) -> Values:
+def solve_values(mdp: TabularMDP, pi: FloatArray) -> Values:
     """Evaluate a policy without its visitation, which costs a second solve.
 
     Args:
@@ -143,7 +143,7 @@ def bellman_matrix(mdp: TabularMDP, pi: FloatArray) -> FloatArray:
 
 def expected_return(mdp: TabularMDP, pi: ArrayLike) -> FloatArray:
     """Return J(pi) = sum_s mu(s) v_pi(s), with the leading axes of pi (a 0-d array for one)."""
-    return np.asarray(action_values(mdp, check_policy(pi, mdp.shape)).v @ mdp.mu)
+    return np.asarray(solve_values(mdp, check_policy(pi, mdp.shape)).v @ mdp.mu)
 
 
 def optimal_action_values(mdp: TabularMDP) -> FloatArray:
@@ -162,7 +162,7 @@ def optimal_action_values(mdp: TabularMDP) -> FloatArray:
     q = mdp.r
     while True:
         pi = greedy(q)
-        v, q, _, _ = action_values(mdp, pi)
+        v, q, _, _ = solve_values(mdp, pi)
         # Actions of equal value differ by rounding, and may take turns as the largest for ever.
         if (q.max(axis=1) - v).max() <= 1e-14 * np.abs(v).max():
             return q

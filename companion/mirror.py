@@ -12,10 +12,10 @@ from companion import validation
 from companion.mdp import (
     TabularMDP,
     Values,
-    action_values,
     discounted_visits,
     expected_return,
     optimal_action_values,
+    solve_values,
     visitation,
 )
 from companion.policy import FloatArray, check_logits, check_policy, greedy, softmax
@@ -29,7 +29,7 @@ def policy_gradient(mdp: TabularMDP, pi: FloatArray, values: Values) -> FloatArr
     Args:
         mdp: the MDP.
         pi: (..., S, A) policy.
-        values: of that policy, by `action_values`.
+        values: of that policy, by `solve_values`.
 
     Returns:
         (..., S, A) float64.
@@ -54,7 +54,7 @@ def natural_gradient(mdp: TabularMDP, pi: FloatArray, values: Values) -> FloatAr
     return values.adv / (1 - mdp.gamma)
 
 
-def fisher(mdp: TabularMDP, pi: ArrayLike) -> FloatArray:
+def tabular_fisher(mdp: TabularMDP, pi: ArrayLike) -> FloatArray:
     """Form the Fisher matrix of a tabular softmax under its own visitation, to check with.
 
     F = sum_s d_pi(s) (diag pi(.|s) - pi(.|s) pi(.|s)^T), one block a state  (chapter, section 4)
@@ -154,7 +154,7 @@ def run(
     v = np.empty((count + 1, *logits.shape[:-1]))
     for k in range(count + 1):
         pi = softmax(logits)
-        values = action_values(mdp, pi)
+        values = solve_values(mdp, pi)
         v[k] = values.v
         if k < count:
             logits = logits + step * factor**k * direction(mdp, pi, values)
@@ -182,7 +182,7 @@ def policy_iteration(mdp: TabularMDP, start: ArrayLike, iterations: int) -> Floa
     best = optimal_return(mdp)
     gap = np.empty((count + 1, *pi.shape[:-2]))
     for k in range(count + 1):
-        values = action_values(mdp, pi)
+        values = solve_values(mdp, pi)
         gap[k] = best - values.v @ mdp.mu
         improved = greedy(values.q)
         if np.array_equal(improved, pi):  # a fixed point: every later gap is this one

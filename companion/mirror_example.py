@@ -9,10 +9,10 @@ from companion import validation
 from companion.mdp import (
     TabularMDP,
     Values,
-    action_values,
     evaluate,
     optimal_action_values,
     random_mdp,
+    solve_values,
 )
 from companion.mirror import natural_gradient, policy_gradient, policy_iteration, run
 from companion.policy import FloatArray, check_logits, greedy, kl, softmax, uniform
@@ -36,7 +36,7 @@ def poor_start(mdp: TabularMDP, logit: float = 8.0) -> FloatArray:
     Raises:
         ValueError: logit is not finite and at least 0.
     """
-    q = action_values(mdp, uniform(*mdp.shape)).q
+    q = solve_values(mdp, uniform(*mdp.shape)).q
     return validation.non_negative("logit", logit) * greedy(-q)
 
 
@@ -122,7 +122,7 @@ def npg_gap_bound(mdp: TabularMDP, start: ArrayLike, eta: float, iterations: int
     best = greedy(optimal_action_values(mdp))
     v, _, _, rho = evaluate(mdp, best)
     divergence = rho @ kl(best, pi)
-    missing = rho @ (v - action_values(mdp, pi).v)
+    missing = rho @ (v - solve_values(mdp, pi).v)
     constant = (1 - mdp.gamma) / step * divergence + missing
     bound: FloatArray = constant / np.arange(1, count + 2)
     return bound

@@ -22,18 +22,18 @@ class EStep(NamedTuple):
 
 
 def dual(
-    temperature: float, pi_old: ArrayLike, q: ArrayLike, weights: ArrayLike, kl_radius: float
+    temperature: float, pi_old: ArrayLike, q: ArrayLike, weights: ArrayLike, delta: float
 ) -> float:
     """Compute the dual of the E-step, convex in the temperature.
 
-    g(T) = T kl_radius + T sum_s w(s) log sum_a pi_old(a|s) exp(q(s,a) / T)  (chapter, section 9)
+    g(T) = T delta + T sum_s w(s) log sum_a pi_old(a|s) exp(q(s,a) / T)  (chapter, section 9)
 
     Its minimum is the largest sum_s w(s) sum_a p(a|s) q(s,a) with mean KL(p || pi_old) at most
-    kl_radius.
+    delta.
 
     Args:
         temperature: T above 0, in the unit of q.
-        pi_old, q, weights, kl_radius: as for `e_step`.
+        pi_old, q, weights, delta: as for `e_step`.
 
     Raises:
         ValueError: as for `e_step`; temperature not finite and above 0.
@@ -41,35 +41,35 @@ def dual(
     Reference: Abdolmaleki et al. 2018, section 3.2.
     """
     T = validation.positive("temperature", temperature)
-    radius = validation.positive("kl_radius", kl_radius)
+    radius = validation.positive("delta", delta)
     policy, values, w = _check(pi_old, q, weights)
     log_z = logsumexp(values / T, b=policy, axis=1)
     return float(T * (radius + w @ log_z))
 
 
-def e_step(pi_old: ArrayLike, q: ArrayLike, weights: ArrayLike, kl_radius: float) -> EStep:
+def e_step(pi_old: ArrayLike, q: ArrayLike, weights: ArrayLike, delta: float) -> EStep:
     """Improve a policy as far as a mean KL allows, without regard to what a network can represent.
 
     p(a|s) = pi_old(a|s) exp(q(s,a) / T) / Z(s), a mirror step with eta = 1/T  (chapter, section 9)
 
-    T is where the derivative of `dual`, kl_radius - sum_s w(s) KL(p || pi_old)(s), is zero.
+    T is where the derivative of `dual`, delta - sum_s w(s) KL(p || pi_old)(s), is zero.
 
     Args:
         pi_old: (S, A) policy.
         q: (S, A) action values.
         weights: (S,) share of each state among the data.
-        kl_radius: largest mean KL(p || pi_old), in nats.
+        delta: largest mean KL(p || pi_old), in nats.
 
     Returns:
         EStep; it meets the constraint with equality.
 
     Raises:
-        ValueError: kl_radius not finite and above 0, or so large that even the greedy policy lies
+        ValueError: delta not finite and above 0, or so large that even the greedy policy lies
             within; q equal for all actions; q or weights of the wrong shape; pi_old not a policy.
 
     Reference: Abdolmaleki et al. 2018, section 3.2; Song et al. 2020, section 4.
     """
-    radius = validation.positive("kl_radius", kl_radius)
+    radius = validation.positive("delta", delta)
     policy, values, w = _check(pi_old, q, weights)
 
     def excess(log_temperature: float) -> float:
@@ -84,8 +84,8 @@ def e_step(pi_old: ArrayLike, q: ArrayLike, weights: ArrayLike, kl_radius: float
     low = float(np.log(spread * 1e-9))
     if excess(low) <= 0:
         raise ValueError(
-            f"kl_radius must be below {excess(low) + radius:.6g}, the mean KL of the greedy policy;"
-            f" got {kl_radius!r}"
+            f"delta must be below {excess(low) + radius:.6g}, the mean KL of the greedy policy;"
+            f" got {delta!r}"
         )
     log_temperature = brentq(excess, low, high + 1e-9, xtol=1e-14)
     temperature = float(np.exp(log_temperature))

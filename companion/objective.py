@@ -12,7 +12,6 @@ from typing import Any
 
 from companion.arrays import Array, check, namespace
 from companion.validation import non_negative, positive
-from companion.value_loss import clipped_value_loss as clipped_value_loss  # section 05 imports it
 
 
 def ratio(logp: Array, logp_old: Array) -> Array:

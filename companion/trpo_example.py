@@ -84,7 +84,7 @@ def run(
     ['5.5e-01', '3.0e-01', '1.7e-01']
     """
     batch = problem(seed)
-    g, evaluate = trust_region.surrogate(*batch)
+    g, evaluate = trust_region.local_surrogate(*batch)
     product = fisher_vector_product(batch.policy, batch.obs, damping)
     iterates = list(conjugate_gradient_iterates(product, g, iterations))
 

@@ -13,7 +13,7 @@ from companion import trpo_example
 from companion.conjugate_gradient import cg_error_bound, conjugate_gradient_iterates
 from companion.fisher import fisher_matrix
 from companion.policy import kl, softmax
-from companion.trust_region import Surrogate, surrogate
+from companion.trust_region import Surrogate, local_surrogate
 
 FloatArray = NDArray[np.float64]
 
@@ -34,7 +34,7 @@ def spectrum() -> Spectrum:
     """Return what no slider changes."""
     policy, obs, actions, adv = trpo_example.problem()
     policy, obs, adv = policy.double(), obs.double(), adv.double()
-    batch = surrogate(policy, obs, actions, adv)
+    batch = local_surrogate(policy, obs, actions, adv)
     eigenvalues, basis = np.linalg.eigh(fisher_matrix(policy, obs).numpy())
     # F is positive semidefinite; rounding leaves its zeros on either side.
     return Spectrum(batch, eigenvalues.clip(min=0.0), basis, basis.T @ batch.g.numpy())

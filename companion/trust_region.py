@@ -59,7 +59,7 @@ class Surrogate(NamedTuple):
     evaluate: Callable[[Tensor], tuple[float, float]]  # step -> gain and mean KL, NaN if undefined
 
 
-def surrogate(policy: nn.Module, obs: Tensor, actions: Tensor, adv: Tensor) -> Surrogate:
+def local_surrogate(policy: nn.Module, obs: Tensor, actions: Tensor, adv: Tensor) -> Surrogate:
     """Return the gradient of the sampled surrogate, and what a step away from here gains and costs.
 
     g = grad mean_n ratio_n adv_n,
@@ -82,7 +82,7 @@ def surrogate(policy: nn.Module, obs: Tensor, actions: Tensor, adv: Tensor) -> S
     Reference: Schulman et al. 2015, equation 14.
 
     >>> policy = nn.Linear(1, 2, bias=False)
-    >>> g, evaluate = surrogate(policy, torch.ones(2, 1), torch.tensor([0, 1]), torch.ones(2))
+    >>> g, evaluate = local_surrogate(policy, torch.ones(2, 1), torch.tensor([0, 1]), torch.ones(2))
     >>> evaluate(torch.zeros(2))
     (0.0, 0.0)
     """
@@ -213,7 +213,7 @@ def trpo_step(
     """
     validation.whole("cg_iterations", cg_iterations, at_least=1)
     validation.whole("fisher_every", fisher_every, at_least=1)
-    g, evaluate = surrogate(policy, obs, actions, adv)
+    g, evaluate = local_surrogate(policy, obs, actions, adv)
     product = fisher_vector_product(policy, obs[::fisher_every], damping)
     direction = conjugate_gradient(product, g, cg_iterations)
     # The residual F d - g is orthogonal to d, so that d . F d = g . d: one product less.

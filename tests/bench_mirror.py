@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from companion.mdp import TabularMDP, action_values, evaluate, random_mdp
+from companion.mdp import TabularMDP, solve_values, evaluate, random_mdp
 from companion.mirror import natural_gradient
 from companion.mirror_example import comparison
 from companion.policy import FloatArray, softmax, uniform
@@ -118,7 +118,7 @@ def natural_update(mdp: TabularMDP) -> FloatArray:
     """Make one update of the natural gradient from the uniform policy, as `run` does."""
     logits = np.zeros(mdp.shape)
     pi = softmax(logits)
-    return logits + natural_gradient(mdp, pi, action_values(mdp, pi))
+    return logits + natural_gradient(mdp, pi, solve_values(mdp, pi))
 
 
 def _cost(call: Callable[[TabularMDP], object], mdp: TabularMDP) -> tuple[float, float]:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from companion.bounds import cpi_terms, largest_steps, upper_bounds
-from companion.figures.bounds import EXAMPLES, draw_bounds, draw_looseness, line_to_target
+from companion.figures.bounds import EXAMPLES, draw_bounds, line_to_target
+from companion.figures.looseness import draw_looseness
 from companion.improvement import performance_difference
 from companion.mdp import evaluate, one_way_street
 from companion.policy import mixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from companion.figures.greek import ETA
 from companion.figures.mirror import OLD, Q, draw_gaps, draw_regularized, draw_step
 from companion.show import printed
 
@@ -12,7 +13,7 @@ from companion.show import printed
 def test_the_step_shows_the_log_normalizer() -> None:
     """At the maximum eta <p - pi, q> - KL = log Z - eta <pi, q>."""
     for eta in (0.1, 1.0, 10.0):
-        shown = draw_step(eta).numbers["eta gain - KL, never negative"]
+        shown = draw_step(eta).numbers[f"{ETA} gain - KL, never negative"]
         log_z = np.log((OLD * np.exp(eta * Q)).sum()) - eta * (OLD * Q).sum()
         assert shown == pytest.approx(log_z, rel=1e-9)
 

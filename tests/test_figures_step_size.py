@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from companion.figures.greek import PI
 from companion.figures.step_size import draw_logit_bounds, draw_sigmoid
 
 
@@ -18,8 +19,8 @@ def test_the_width_shown_halves_between_indifference_and_certainty(clip_range: f
 
 def test_the_sigmoid_shown_is_that_of_the_closed_form() -> None:
     numbers = draw_sigmoid(6.0, 2.0).numbers
-    assert numbers["pi(a = 1) before"] == pytest.approx(1 / (1 + np.exp(-6)))
-    assert numbers["pi(a = 1) after"] == pytest.approx(1 / (1 + np.exp(-8)))
+    assert numbers[f"{PI}(a = 1) before"] == pytest.approx(1 / (1 + np.exp(-6)))
+    assert numbers[f"{PI}(a = 1) after"] == pytest.approx(1 / (1 + np.exp(-8)))
     assert numbers["predicted to first order, slope * step"] == pytest.approx(
         2 * np.exp(-6) / (1 + np.exp(-6)) ** 2
     )

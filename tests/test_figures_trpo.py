@@ -40,7 +40,7 @@ def test_gain_at_an_angle_is_the_natural_gain_times_the_cosine() -> None:
     for turn in (-90, 0, 35, 90):
         for damping in (0.01, 0.1, 10.0):
             numbers = DIRECTION.draw(turn=turn, damping=damping).numbers
-            assert abs(numbers["residual"]) <= 1e-12
+            assert abs(numbers["difference of these two"]) <= 1e-12
             assert numbers["predicted gain of the chosen step"] <= (
                 numbers["predicted gain, natural step"] * (1 + 1e-12)
             )

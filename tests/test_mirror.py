@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize
 
-from companion.mdp import TabularMDP, action_values, evaluate, expected_return, random_mdp
+from companion.mdp import TabularMDP, evaluate, expected_return, random_mdp, solve_values
 from companion.mirror import (
-    fisher,
     mirror_step,
     natural_gradient,
     optimal_return,
     policy_gradient,
     policy_iteration,
     run,
+    tabular_fisher,
 )
 from companion.mirror_example import comparison, npg_gap_bound, poor_start, sized_mdp
 from companion.policy import FloatArray, greedy, kl, random_policy, score, softmax, uniform
@@ -46,7 +46,7 @@ def test_policy_gradient_equals_finite_differences(pair: tuple[TabularMDP, Float
     slope = expected_return(mdp, softmax(logits + shifts))
     slope = (slope - expected_return(mdp, softmax(logits - shifts))) / (2 * h)
     pi = softmax(logits)
-    gradient = policy_gradient(mdp, pi, action_values(mdp, pi))
+    gradient = policy_gradient(mdp, pi, solve_values(mdp, pi))
     np.testing.assert_allclose(gradient.ravel(), slope, atol=1e-6)
 
 
@@ -56,9 +56,9 @@ def test_natural_gradient_solves_with_the_fisher_matrix(
 ) -> None:
     mdp, logits = pair
     pi = softmax(logits)
-    values = action_values(mdp, pi)
+    values = solve_values(mdp, pi)
     gradient = policy_gradient(mdp, pi, values)
-    solved = np.linalg.lstsq(fisher(mdp, pi), gradient.ravel())[0].reshape(mdp.shape)
+    solved = np.linalg.lstsq(tabular_fisher(mdp, pi), gradient.ravel())[0].reshape(mdp.shape)
     difference = solved - natural_gradient(mdp, pi, values)
     spread = difference - difference.mean(axis=1, keepdims=True)
     assert np.abs(spread).max() < 1e-8 * (1 + np.abs(solved).max())
@@ -68,10 +68,10 @@ def test_fisher_is_the_covariance_of_the_score() -> None:
     pi = random_policy(*MDP.shape, rng=np.random.default_rng(1))
     d = (1 - MDP.gamma) * evaluate(MDP, pi).rho
     blocks = np.einsum("s,sa,sab,sac->sbc", d, pi, score(pi), score(pi))
-    matrix = fisher(MDP, pi).reshape(20, 4, 20, 4)
+    matrix = tabular_fisher(MDP, pi).reshape(20, 4, 20, 4)
     np.testing.assert_allclose(np.einsum("sasb->sab", matrix), blocks, atol=1e-15)
     assert np.count_nonzero(matrix) == 20 * 16
-    assert np.linalg.matrix_rank(fisher(MDP, pi)) == 20 * 3
+    assert np.linalg.matrix_rank(tabular_fisher(MDP, pi)) == 20 * 3
 
 
 @given(mdps_and_logits, st.floats(-4, 3))
@@ -80,7 +80,7 @@ def test_mirror_step_is_the_natural_step(
 ) -> None:
     mdp, logits = pair
     eta, pi = 10**log_eta, softmax(logits)
-    values = action_values(mdp, pi)
+    values = solve_values(mdp, pi)
     step = eta * (1 - mdp.gamma) * natural_gradient(mdp, pi, values)
     stepped = mirror_step(pi, values.q, eta)
     np.testing.assert_allclose(softmax(logits + step), stepped, rtol=1e-9, atol=1e-12)
@@ -92,7 +92,7 @@ def test_mirror_step_maximizes_its_objective(
 ) -> None:
     mdp, logits = pair
     eta, pi = 10**log_eta, softmax(logits)
-    q = action_values(mdp, pi).q
+    q = solve_values(mdp, pi).q
     best = objective(mirror_step(pi, q, eta), pi, q, eta)
     rng = np.random.default_rng(0)
     others = np.stack([random_policy(*mdp.shape, rng=rng, concentration=0.5) for _ in range(50)])
@@ -135,7 +135,7 @@ def test_run_makes_the_steps_it_says() -> None:
             pi = softmax(logits)
             gaps.append(optimal_return(MDP) - expected_return(MDP, pi))
             if k < 3:
-                logits = logits + 0.5 * 2.0**k * direction(MDP, pi, action_values(MDP, pi))
+                logits = logits + 0.5 * 2.0**k * direction(MDP, pi, solve_values(MDP, pi))
         result = run(MDP, direction, np.zeros(MDP.shape), 0.5, 3, growth=2.0)
         np.testing.assert_allclose(result.gap, gaps, rtol=1e-12)
         np.testing.assert_allclose(result.logits, logits, rtol=1e-12)
@@ -283,7 +283,7 @@ def test_other_bad_input_is_refused() -> None:
     with pytest.raises(ValueError, match=r"pi\[0\] must sum to 1"):
         mirror_step([[0.5, 0.6]], [[0, 0]], 1.0)
     with pytest.raises(ValueError, match=r"pi must have shape \(..., 20, 4\); got \(2, 2\)"):
-        fisher(MDP, pi)
+        tabular_fisher(MDP, pi)
     with pytest.raises(ValueError, match=r"start must have shape"):
         policy_iteration(MDP, q, 3)
     with pytest.raises(ValueError, match="iterations must be a whole number"):

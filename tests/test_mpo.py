@@ -86,12 +86,12 @@ def test_two_actions_have_their_closed_form() -> None:
 def test_bad_input_is_refused() -> None:
     pi, q, weights = drawn(0)
     limit = largest_radius(pi, q, weights)
-    with pytest.raises(ValueError, match=f"kl_radius must be below {limit:.6g}"):
+    with pytest.raises(ValueError, match=f"delta must be below {limit:.6g}"):
         e_step(pi, q, weights, 1.01 * limit)
     with pytest.raises(ValueError, match="q must tell the actions of some state apart"):
         e_step(pi, np.ones((5, 3)), weights, 0.1)
     for radius in (0, -1, np.inf, np.nan):
-        with pytest.raises(ValueError, match="kl_radius must be finite and above 0; got"):
+        with pytest.raises(ValueError, match="delta must be finite and above 0; got"):
             e_step(pi, q, weights, radius)
     with pytest.raises(ValueError, match=r"must have shapes \(S, A\), \(S, A\) and \(S,\); got"):
         e_step(pi, q.T, weights, 0.1)

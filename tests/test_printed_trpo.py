@@ -13,7 +13,7 @@ import torch
 from companion import trpo_example
 from companion.conjugate_gradient import cg_error_bound, conjugate_gradient
 from companion.fisher import fisher_matrix, fisher_vector_product
-from companion.trust_region import surrogate, trpo_step
+from companion.trust_region import local_surrogate, trpo_step
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def test_error_stays_under_the_bound_and_is_large_without_damping(
 
 def test_undamped_errors_are_from_the_shortest_solution() -> None:
     policy, obs, actions, adv = trpo_example.problem()
-    g, _ = surrogate(policy, obs, actions, adv)
+    g, _ = local_surrogate(policy, obs, actions, adv)
     x = conjugate_gradient(fisher_vector_product(policy, obs), g).double()
     F = fisher_matrix(policy, obs).double()
     exact = torch.linalg.pinv(F, rtol=1e-7, hermitian=True) @ g.double()

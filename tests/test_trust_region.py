@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from companion.conjugate_gradient import conjugate_gradient
 from companion.fisher import fisher_matrix, fisher_vector_product
-from companion.trust_region import line_search, natural_step, surrogate, trpo_step
+from companion.trust_region import line_search, local_surrogate, natural_step, trpo_step
 from tests.bench_trpo import plain_trpo_step
 from tests.policies import KINDS, batch, moved, parameters
 
@@ -78,7 +78,7 @@ def test_natural_step_of_no_direction_or_no_curvature() -> None:
 @each_kind
 def test_surrogate_gradient_is_the_slope_of_its_gain(kind: str) -> None:
     policy, *data = batch(kind)
-    g, evaluate = surrogate(policy, *data)
+    g, evaluate = local_surrogate(policy, *data)
     h = 1e-6
     slopes = [
         (evaluate(h * e)[0] - evaluate(-h * e)[0]) / (2 * h)
@@ -92,7 +92,7 @@ def test_surrogate_gradient_is_the_slope_of_its_gain(kind: str) -> None:
 def test_surrogate_evaluates_steps_without_taking_them(seed: int, kind: str, size: float) -> None:
     policy, *data = batch(kind, seed=seed)
     before = parameters(policy)
-    g, evaluate = surrogate(policy, *data)
+    g, evaluate = local_surrogate(policy, *data)
     step = size * g / g.norm()
     measured = evaluate(step)
     assert torch.equal(parameters(policy), before)
@@ -104,7 +104,7 @@ def test_surrogate_evaluates_steps_without_taking_them(seed: int, kind: str, siz
 
 def test_surrogate_stays_at_the_parameters_that_collected_the_batch() -> None:
     policy, *data = batch("tanh network")
-    g, evaluate = surrogate(policy, *data)
+    g, evaluate = local_surrogate(policy, *data)
     before = evaluate(g)
     assert trpo_step(policy, *data).search.accepted
     assert evaluate(g) == before
@@ -113,7 +113,7 @@ def test_surrogate_stays_at_the_parameters_that_collected_the_batch() -> None:
 def test_kl_of_a_short_undamped_step_is_delta() -> None:
     """TRPO-1: the quadratic model is exact in the limit; with damping the KL stays below."""
     policy, *data = batch("tanh network")
-    g, evaluate = surrogate(policy, *data)
+    g, evaluate = local_surrogate(policy, *data)
     shares = []
     for damping in (0.0, 0.1):
         product = fisher_vector_product(policy, data[0], damping)
@@ -191,7 +191,7 @@ def test_zero_advantages_change_nothing_not_even_the_sign_of_zero() -> None:
 
 def test_step_that_overflows_the_logits_is_refused() -> None:
     policy, *data = batch("tanh network")
-    g, evaluate = surrogate(policy, *data)
+    g, evaluate = local_surrogate(policy, *data)
     assert all(map(math.isnan, evaluate(math.inf * g.sign())))
     found = line_search(evaluate, math.inf * g.sign())
     assert (found.fraction, found.accepted) == (0.0, False)
@@ -236,7 +236,7 @@ def test_step_is_that_of_the_plain_version(dtype: torch.dtype) -> None:
 
 def test_fisher_products_on_a_part_of_the_batch() -> None:
     policy, obs, actions, adv = batch("tanh network")
-    g, _ = surrogate(policy, obs, actions, adv)
+    g, _ = local_surrogate(policy, obs, actions, adv)
     d = conjugate_gradient(fisher_vector_product(policy, obs[::3], 0.1), g)
     taken = trpo_step(policy, obs, actions, adv, fisher_every=3)
     torch.testing.assert_close(taken.direction, d)

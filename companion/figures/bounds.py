@@ -1,4 +1,4 @@
-"""Section 03: two lower bounds on the gain along a line of policies, and how loose they are."""
+"""Section 03: two lower bounds on the gain along a line of policies."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from companion.bounds import (
     cpi_bound,
     kl_bound,
     largest_steps,
-    upper_bounds,
 )
 from companion.drawing import Choice, Drawing, LiveFigure, Slider
 from companion.figures.greek import ALPHA, GAMMA, PI
 from companion.figures.lemma import LINE, line
-from companion.figures.style import BLUE, GREEN, INK, ORANGE, PURPLE, SHADE, SKY, panels, rung
+from companion.figures.style import BLUE, GREEN, INK, ORANGE, PURPLE, SHADE, panels, rung
 from companion.improvement import performance_difference, surrogate_gain
 from companion.mdp import TabularMDP, evaluate, one_way_street
 from companion.policy import FloatArray, greedy, mixture
@@ -49,7 +48,8 @@ def line_to_target(example: str, gamma: float) -> tuple[TabularMDP, FloatArray, 
 
 
 @cache
-def _steps(example: str, gamma: float) -> LargestSteps:
+def steps_to_target(example: str, gamma: float) -> LargestSteps:
+    """Return the certified steps, and the safe one, along that line."""
     return largest_steps(*line_to_target(example, gamma))
 
 
@@ -117,7 +117,7 @@ def draw_bounds(alpha: float, gamma: float, example: str) -> Drawing:
         gamma: discount in [0, 1).
         example: one of `EXAMPLES`.
     """
-    steps = _steps(example, gamma)
+    steps = steps_to_target(example, gamma)
     best = cpi_best_alpha(*line_to_target(example, gamma))
     linear, log = _curves(example, gamma)
     figure, (left, right) = panels(2)
@@ -131,10 +131,10 @@ def draw_bounds(alpha: float, gamma: float, example: str) -> Drawing:
         "true gain, J(new) - J(old)": gained,
         "CPI bound on it": cpi,
         "KL bound on it": kl,
-        "alpha: best by the CPI bound": best,
-        "alpha: largest certified, CPI": steps.cpi,
-        "alpha: largest certified, KL": steps.kl,
-        "alpha: largest truly safe": steps.safe,
+        f"{ALPHA}: best by the CPI bound": best,
+        f"{ALPHA}: largest certified, CPI": steps.cpi,
+        f"{ALPHA}: largest certified, KL": steps.kl,
+        f"{ALPHA}: largest truly safe": steps.safe,
     }
     alt = (
         f"Left: gain against the weight of the target, {example} MDP, gamma {gamma:.3g}. Right: the"
@@ -151,78 +151,6 @@ BOUNDS = LiveFigure(
     {
         "alpha": Slider(ALPHA, "weight of the target", 0.1, 1e-5, 1.0, 0.25, log=True),
         "gamma": Slider(GAMMA, "discount", 0.9, 0.6, 0.99, 0.03),
-        "example": Choice("MDP", "example", "random", EXAMPLES),
-    },
-)
-
-
-# Effective horizons 1/(1 - gamma) from 2 to 1,000 steps.
-HORIZONS = np.geomspace(2, 1000, 10)
-HORIZON_LABEL = f"horizon 1/(1\u2212{GAMMA}) (steps, log)"
-PASSAGES = {
-    "worst sign in every state": SKY,
-    "walkers never meet again": ORANGE,
-    "CPI bound": GREEN,
-    "KL bound": PURPLE,
-}
-
-
-def _draw_steps(ax: Any, cpi: FloatArray, kl: FloatArray, safe: FloatArray) -> None:
-    ax.plot(HORIZONS, safe, color=BLUE, marker="v", markersize=4, label="truly safe")
-    for name, step, marker in (("CPI", cpi, "o"), ("KL", kl, "s")):
-        if (step > 0).all():
-            look = {"marker": marker, "markersize": 4, **STYLES[f"{name} bound"]}
-            ax.plot(HORIZONS, step, label=f"certified, {name}", **look)
-    ceiling = 1 / (2 * (HORIZONS - 1))
-    ax.plot(HORIZONS, ceiling, color=INK, linewidth=0.8, label="ceiling of CPI")
-    ax.set(xlabel=HORIZON_LABEL, ylabel=f"largest weight {ALPHA} (log)")
-    ax.set(xscale="log", yscale="log", ylim=(1e-6, 2))
-    ax.legend(frameon=False, fontsize=8, loc="lower left")
-
-
-def _draw_costs(ax: Any, costs: FloatArray) -> None:
-    for (name, color), cost, marker in zip(PASSAGES.items(), costs, "^Dos", strict=True):
-        ax.plot(HORIZONS, cost, color=color, marker=marker, markersize=4, label=name)
-    ax.set(xlabel=HORIZON_LABEL, ylabel="bound / surrogate's error (log)")
-    ax.set(xscale="log", yscale="log", ylim=(0.5, 1e6))
-    ax.legend(frameon=False, fontsize=8, loc="upper left")
-
-
-def draw_looseness(alpha: float, example: str) -> Drawing:
-    """Draw certified and safe steps against the horizon, and what each step of the proofs costs.
-
-    Args:
-        alpha: weight of the target at which the proofs are followed, in (0, 1).
-        example: one of `EXAMPLES`.
-    """
-    discounts = [1 - 1 / float(horizon) for horizon in HORIZONS]
-    cpi, kl, safe = np.array([_steps(example, gamma) for gamma in discounts]).T
-    proofs = np.array([upper_bounds(*line_to_target(example, g), alpha) for g in discounts]).T
-    costs = proofs[1:] / proofs[0]
-    figure, (left, right) = panels(2)
-    _draw_steps(left, cpi, kl, safe)
-    _draw_costs(right, costs)
-    numbers = {
-        f"certified / safe, {name}, horizon {HORIZONS[i]:,.0f}": step[i] / safe[i]
-        for name, step in (("CPI", cpi), ("KL", kl))
-        for i in (0, -1)
-    }
-    for name, cost in zip(PASSAGES, costs, strict=True):
-        numbers[f"{name} / error, horizon 1,000"] = cost[-1]
-    alt = (
-        f"Against the horizon, 2 to 1,000 steps, {example} MDP, both axes on a log scale. Left: at"
-        f" 1,000 steps weight {safe[-1]:.2g} is safe, {cpi[-1]:.2g} is certified by the CPI bound"
-        f" and {kl[-1]:.2g} by the KL bound. Right, at weight {alpha:.2g}: from 2 to 1,000 steps"
-        f" the CPI bound's penalty goes from {costs[2, 0]:.2g} to {costs[2, -1]:.2g} times"
-        f" the surrogate's error and the KL bound's from {costs[3, 0]:.2g} to {costs[3, -1]:.2g}."
-    )
-    return Drawing(figure, numbers, alt)
-
-
-LOOSENESS = LiveFigure(
-    draw_looseness,
-    {
-        "alpha": Slider(ALPHA, "weight of the target", 0.01, 1e-4, 0.1, 0.25, log=True),
         "example": Choice("MDP", "example", "random", EXAMPLES),
     },
 )

@@ -12,7 +12,6 @@ from companion.figures.greek import BETA, EPSILON
 from companion.figures.style import BLUE, INK, ORANGE, SHADE, legend_above, panels
 from companion.objective import band, clipped_derivative, clipped_objective
 from companion.penalty import ITERATIONS, TARGET_KL, penalty_loop, share_on_target
-from companion.penalty import penalized_policy as penalized_policy  # section 05 imports it here
 from companion.policy import FloatArray
 
 
@@ -112,9 +111,9 @@ def draw_penalty(drift: float, start: float) -> Drawing:
     numbers: dict[str, float | str] = {}
     for kind, (measured, betas) in loops.items():
         numbers |= {
-            f"{kind} beta: iterations within a factor 4": f"{share_on_target(measured)[0]:.0%}",
-            f"{kind} beta: KL of the last iteration": f"{measured[-1, 0]:.2g}",
-            f"{kind} beta: beta of the last iteration": f"{betas[-1, 0]:.3g}",
+            f"{kind} {BETA}: iterations within a factor 4": f"{share_on_target(measured)[0]:.0%}",
+            f"{kind} {BETA}: KL of the last iteration": f"{measured[-1, 0]:.2g}",
+            f"{kind} {BETA}: {BETA} of the last iteration": f"{betas[-1, 0]:.3g}",
         }
     within = {kind: f"{share_on_target(measured)[0]:.0%}" for kind, (measured, _) in loops.items()}
     alt = (

@@ -11,8 +11,8 @@ from companion.compiled.mirror import comparison
 from companion.drawing import Choice, Drawing, LiveFigure, Slider
 from companion.figures.greek import ETA, TAU
 from companion.figures.style import BLUE, GREEN, INK, ORANGE, SKY, panels
-from companion.mdp import TabularMDP, action_values, evaluate, random_mdp
-from companion.mirror import fisher, mirror_step, policy_gradient
+from companion.mdp import TabularMDP, evaluate, random_mdp, solve_values
+from companion.mirror import mirror_step, policy_gradient, tabular_fisher
 from companion.mirror_example import (
     NEGLIGIBLE,
     gap_as_printed,
@@ -64,7 +64,7 @@ def draw_step(eta: float) -> Drawing:
         "largest |new - greedy|": float(np.abs(new - greedy(Q)).max()),
         "gain in mean q": gain,
         "KL(new, old), nats": divergence,
-        "eta gain - KL, never negative": eta * gain - divergence,
+        f"{ETA} gain - KL, never negative": eta * gain - divergence,
     }
     alt = (
         f"Left: probabilities of four actions before and after a mirror step of {eta:.3g}, and of"
@@ -102,8 +102,8 @@ def start_logits(start: str) -> FloatArray:
 def natural_directions(start: str) -> FloatArray:
     """Return F^+ times the gradient at a start, solved with the dense Fisher matrix."""
     mdp, pi = example(), softmax(start_logits(start))
-    gradient = policy_gradient(mdp, pi, action_values(mdp, pi))
-    solved: FloatArray = np.linalg.lstsq(fisher(mdp, pi), gradient.ravel())[0]
+    gradient = policy_gradient(mdp, pi, solve_values(mdp, pi))
+    solved: FloatArray = np.linalg.lstsq(tabular_fisher(mdp, pi), gradient.ravel())[0]
     return solved.reshape(mdp.shape)
 
 
@@ -192,7 +192,7 @@ def draw_regularized(tau: float, keep: float) -> Drawing:
         keep: 1 - eta tau, the power of the old policy in the step, in [0, 1).
     """
     figure, ax = panels(1)
-    numbers: dict[str, float | str] = {"predicted factor 1 - eta tau": keep or 0}
+    numbers: dict[str, float | str] = {f"predicted factor 1 - {ETA}{TAU}": keep or 0}
     updates = np.arange(SOFT_ITERATIONS + 1)
     lines = zip(SIZES, soft_optima(tau), (ORANGE, BLUE, GREEN), "osv", strict=True)
     for i, (n, optimum, color, marker) in enumerate(lines):

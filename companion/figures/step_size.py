@@ -49,10 +49,10 @@ def draw_sigmoid(theta: float, step: float) -> Drawing:
     _draw_bars(left, old, new)
     _draw_curve(right, theta, step, slope)
     numbers = {
-        "pi(a = 1) before": float(old[1]),
-        "pi(a = 1) after": float(new[1]),
-        "change of pi(a = 1)": float(new[1] - old[1]),
-        "slope pi(1)(1 - pi(1))": slope,
+        f"{PI}(a = 1) before": float(old[1]),
+        f"{PI}(a = 1) after": float(new[1]),
+        f"change of {PI}(a = 1)": float(new[1] - old[1]),
+        f"slope {PI}(1)(1 - {PI}(1))": slope,
         "predicted to first order, slope * step": slope * step,
         "KL(before, after), nats": float(kl([old], [new])[0]),
     }

@@ -219,7 +219,7 @@ def draw_direction(turn: float, damping: float) -> Drawing:
     numbers = {
         "predicted gain of the chosen step": predicted["chosen"],
         "cosine (F) times the natural step's": cosine * predicted["natural"],
-        "residual": predicted["chosen"] - cosine * predicted["natural"],
+        "difference of these two": predicted["chosen"] - cosine * predicted["natural"],
         "predicted gain, natural step": predicted["natural"],
         "predicted gain, gradient": predicted["gradient"],
         "gain of the chosen step": gain,

@@ -10,7 +10,7 @@ from companion.improvement import performance_difference, surrogate
 from companion.mdp import TabularMDP, evaluate, expected_return
 from companion.policy import mixture
 from companion.trust_region import line_search, natural_step
-from companion.trust_region import surrogate as sampled_surrogate
+from companion.trust_region import local_surrogate as sampled_surrogate
 from tests.zoo import right
 
 STYLE = "the companion's function"
