@@ -58,7 +58,11 @@ class Slider:
 
 @dataclass(frozen=True)
 class Choice:
-    """One of a few named settings that a reader picks."""
+    """One of a few named settings that a reader picks.
+
+    Raises:
+        ValueError: start is not one of the options.
+    """
 
     symbol: str
     name: str

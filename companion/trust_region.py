@@ -184,10 +184,7 @@ def trpo_step(
     theta += sqrt(2 delta / (g^T F^-1 g)) F^-1 g, halved until it passes  (chapter, section 4)
 
     Args:
-        policy: module from observations to logits, with the parameters that collected the data.
-        obs: observations, shape (N, ...).
-        actions: actions taken, shape (N,), integers in [0, A).
-        adv: advantages, shape (N,).
+        policy, obs, actions, adv: as for `local_surrogate`.
         delta: KL radius in nats, positive.
         damping: added to the Fisher matrix's diagonal; at least 0.
         cg_iterations: most steps of conjugate gradient, at least 1.
