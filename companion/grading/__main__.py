@@ -1,0 +1,178 @@
+"""The instructor's desk: hand out the exercises, and mark what comes back."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from companion.grading.desk import Desk, Record
+
+DESCRIPTION = """\
+Hand out the exercises, and mark what comes back.
+
+  1. companion-desk release handout.zip     what students get
+  2. companion-desk grade submissions/      marks in desk/marks.csv
+  3. companion-desk status                  how far it is, and how the class did
+"""
+EPILOG = """\
+Automatic parts are marked in a sandbox, apart from what marks them. Written parts are kept in
+the desk's folder for marking by hand. The desk's folder also holds the secret from which the
+hidden cases derive: keep it, and keep it to yourself.
+"""
+SUBMISSIONS = """\
+a folder with one folder, notebook or zip file per student, as a learning management system
+exports it, whose names are the students'; or one student's folder or notebook"""
+UNSAFE = """\
+mark without a sandbox where there is none: a student's code can then read and change
+whatever you can"""
+STOPPED = 130  # what a shell calls a program that Ctrl-C has ended
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run a command; return 0, or 1 with what is wrong on stderr."""
+    arguments = _parser().parse_args(words)
+    # What takes long to import, a command imports itself: help is there at once.
+    from companion.grading.masters import Unfit
+    from companion.grading.sandbox import Unavailable
+
+    try:
+        return int(arguments.run(arguments))
+    except (Unavailable, Unfit, ValueError, OSError) as error:
+        print(f"companion-desk: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(
+            "\nStopped. Nothing marked so far is lost: the same command goes on from here.",
+            file=sys.stderr,
+        )
+        return STOPPED
+
+
+def release(arguments: argparse.Namespace) -> int:
+    """Write the students' notebooks."""
+    from companion.grading.masters import release
+
+    names = release(arguments.target)
+    print(f"{arguments.target}: {len(names)} notebooks. No solution is in them; as they are, they")
+    print("get no point, and the masters get all.")
+    return 0
+
+
+def grade(arguments: argparse.Namespace) -> int:
+    """Mark a class and write its table."""
+    from companion.grading.grade import grade
+    from companion.grading.sandbox import Sandbox
+
+    desk = Desk(arguments.desk)
+    sandbox = Sandbox(unsafe=arguments.unsafe)
+    graded = grade(
+        arguments.submissions, desk, sandbox, arguments.jobs, arguments.again, arguments.dask
+    )
+    print(f"{len(graded.marked)} students marked, {len(graded.unchanged)} unchanged.")
+    return export(arguments)
+
+
+def status(arguments: argparse.Namespace) -> int:
+    """Print each student's points, how each part came out, and what needs a look."""
+    records = _records(arguments.desk)
+    width = max(len(_plain(record.student)) for record in records)
+    print(f"{'student':{width}}  points  written answers")
+    for record in records:
+        most = sum(result.max_points for result in record.results)
+        points = f"{record.points}/{most}"
+        print(f"{_plain(record.student):{width}}  {points:>6}  {len(record.texts or {})}")
+    print("\npart     right  of  most frequent misconception")
+    for part in dict.fromkeys(r.part for record in records for r in record.results):
+        found = [r for record in records for r in record.results if r.part == part]
+        right = sum(r.status == "right" for r in found)
+        named = Counter(r.misconception for r in found if r.misconception)
+        often = "".join(f"{name} ({count})" for name, count in named.most_common(1))
+        print(f"{part:8} {right:5} {len(found):3}  {often}".rstrip())
+    _print_problems(records)
+    return 0
+
+
+def export(arguments: argparse.Namespace) -> int:
+    """Write the table of marks."""
+    from companion.grading.export import write_marks
+
+    records = _records(arguments.desk)
+    file = arguments.to or arguments.desk / "marks.csv"
+    rows = write_marks(records, file)
+    print(f"{file}: {rows} rows, {len(records)} students.")
+    _print_problems(records)
+    return 0
+
+
+def _records(folder: Path) -> list[Record]:
+    records = Desk(folder).records()
+    if not records:
+        raise ValueError(f"{folder}: nobody is marked yet; companion-desk grade SUBMISSIONS")
+    return records
+
+
+def _print_problems(records: Sequence[Record]) -> None:
+    from companion.grading.grade import same_id
+
+    for record in records:
+        for problem in record.problems:
+            print(_plain(f"{record.student}: {problem}"), file=sys.stderr)
+    for own, students in same_id(records).items():
+        line = f"{', '.join(students)} have the same id, {own}: their numbers were the same"
+        print(_plain(line), file=sys.stderr)
+
+
+def _plain(text: str) -> str:
+    """Return a name as a terminal can show it, whatever is in it."""
+    shown = "".join(letter if letter.isprintable() else "?" for letter in text)
+    return shown.encode("utf-8", "replace").decode()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "companion-desk",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    desk = argparse.ArgumentParser(add_help=False)
+    desk.add_argument(
+        "--desk", type=Path, default=Path("desk"), help="folder to keep marks in (default: desk)"
+    )
+
+    command = commands.add_parser("release", help="write the notebooks that students get")
+    command.add_argument("target", type=Path, help="a folder, or a file that ends in .zip")
+    command.set_defaults(run=release)
+
+    text = "mark what students handed in; a second call marks only what has changed"
+    command = commands.add_parser("grade", parents=[desk], help=text, description=text)
+    command.add_argument("submissions", type=Path, help=SUBMISSIONS)
+    command.add_argument(
+        "--jobs", type=int, default=-1, help="students at a time (default: one per core)"
+    )
+    command.add_argument("--again", action="store_true", help="mark also what has not changed")
+    command.add_argument(
+        "--dask",
+        metavar="ADDRESS",
+        help="of a dask scheduler whose workers see the same files, such as tcp://host:8786",
+    )
+    command.add_argument("--unsafe", action="store_true", help=UNSAFE)
+    command.set_defaults(run=grade, to=None)
+
+    text = "how each student and each part came out, and what needs a look"
+    command = commands.add_parser("status", parents=[desk], help=text, description=text)
+    command.set_defaults(run=status)
+
+    text = "write one table: student, part, points, max points, status, misconception"
+    command = commands.add_parser("export", parents=[desk], help=text, description=text)
+    command.add_argument("--to", type=Path, help="the file (default: marks.csv in the desk)")
+    command.set_defaults(run=export)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

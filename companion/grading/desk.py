@@ -1,0 +1,138 @@
+"""The desk's folder: the instructor's secret, and what is known of each student, a file for each.
+
+A student's file is replaced as a whole once the student is marked, so that whatever stops the
+desk, what was marked before is there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from companion.grading import files
+from companion.grading.marker import PartResult
+
+PACKAGE = Path(__file__).resolve().parents[1]
+# What a mark depends on, besides the hand-in, the masters and the secret.
+SOURCES = ("exercises/*.py", "grading/*.py", "mdp.py", "policy.py", "validation.py")
+LONGEST_NAME = 60
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is known of a student.
+
+    Args:
+        student: the hand-in's name.
+        id: the id that the student's own numbers derive from: as typed in, else the name.
+        key: of all that the marks depend on; "" if the student could not be marked.
+        results: one for each automatic part.
+        texts: the written answers, by the cell's name.
+        problems: what could not be read, or why the student could not be marked.
+    """
+
+    student: str
+    id: str
+    key: str
+    results: Sequence[PartResult] = ()
+    texts: Mapping[str, str] | None = None
+    problems: Sequence[str] = ()
+
+    @property
+    def points(self) -> int:
+        """Return the points by automatic parts."""
+        return sum(result.points for result in self.results)
+
+
+class Desk:
+    """A folder in which marks are kept; it is the instructor's alone.
+
+    Args:
+        folder: made if need be.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.students = folder / "students"
+
+    @cached_property
+    def secret(self) -> str:
+        """The secret from which the hidden cases derive; made at first use, kept since then."""
+        file = self.folder / "secret"
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            kept = file.read_text(encoding="utf-8").strip()
+            if not kept:
+                raise ValueError(f"{file} is empty: delete it for a new secret") from None
+            return kept
+        made = secrets.token_hex(16)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
+            opened.write(made + "\n")
+        return made
+
+    def keep(self, record: Record) -> None:
+        """Keep a student's record in place of an earlier one."""
+        self.students.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file = self._file(record.student)
+        new = file.with_suffix(".new")
+        new.write_text(json.dumps(asdict(record), indent=1), encoding="utf-8")
+        os.replace(new, file)
+
+    def record(self, student: str) -> Record | None:
+        """Return what is known of a student, None if nothing is."""
+        return _read(self._file(student))
+
+    def records(self) -> list[Record]:
+        """Return all records, in the order of the students' names."""
+        found = [_read(file) for file in self.students.glob("*.json")]
+        return sorted((one for one in found if one), key=lambda record: record.student)
+
+    def _file(self, student: str) -> Path:
+        # A name may hold what no file's name can, or differ from another in capitals alone.
+        short = re.sub(r"[^\w-]+", "_", student, flags=re.ASCII)[:LONGEST_NAME]
+        digest = hashlib.sha256(student.encode("utf-8", "surrogateescape")).hexdigest()
+        return self.students / f"{short}-{digest[:12]}.json"
+
+
+def marking_key(secret: str, settings: str, texts: Sequence[str]) -> str:
+    """Return a key of all that the marks of every student depend on.
+
+    Args:
+        secret: the instructor's.
+        settings: of the sandbox.
+        texts: of what is released.
+    """
+    digest = hashlib.sha256()
+    sources = sorted(path for pattern in SOURCES for path in PACKAGE.glob(pattern))
+    for part in (secret, settings, *texts, *(path.read_text(encoding="utf-8") for path in sources)):
+        digest.update(hashlib.sha256(part.encode()).digest())
+    return digest.hexdigest()
+
+
+def hand_in_key(path: Path, marking: str) -> str:
+    """Return a key of a student's notebooks and of how they are marked."""
+    digest = hashlib.sha256(marking.encode())
+    for file in files.notebooks(path):
+        for part in (file.name.encode("utf-8", "surrogateescape"), file.raw, file.problem.encode()):
+            digest.update(hashlib.sha256(part).digest())
+    return digest.hexdigest()
+
+
+def _read(file: Path) -> Record | None:
+    """Return the record in a file; None if it is none, so that the student is marked again."""
+    try:
+        content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        results = [PartResult(**result) for result in content.pop("results")]
+        return Record(**content, results=results)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None
