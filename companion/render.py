@@ -59,7 +59,7 @@ class Renderer:
         for artists in data.values():
             for artist in artists:
                 artist.draw(renderer)
-        return _encode(np.asarray(renderer.buffer_rgba())[:, :, :3], level)
+        return _encode(np.asarray(renderer.buffer_rgba()), level)
 
 
 def _data_artists(ax: Axes) -> list[Artist]:
@@ -121,11 +121,13 @@ def _draw_frame(figure: Figure, data: dict[Axes, list[Artist]]) -> _Frame:
     return _Frame(positions, canvas.get_renderer(), canvas.copy_from_bbox(figure.bbox))
 
 
-def _encode(rgb: NDArray[np.uint8], level: int) -> bytes:
-    """Write a PNG whose rows are not filtered, which line art does not need and takes long."""
-    height, width, _ = rgb.shape
+def _encode(rgba: NDArray[np.uint8], level: int) -> bytes:
+    """Write a PNG without filters on its rows, which take long and do not help line art."""
+    height, width, _ = rgba.shape
     rows = np.zeros((height, 1 + 3 * width), np.uint8)  # the first byte of a row: no filter
-    rows[:, 1:] = rgb.reshape(height, -1)
+    pixels = rows[:, 1:].reshape(height, width, 3)
+    for channel in range(3):  # one by one is four times faster
+        pixels[:, :, channel] = rgba[:, :, channel]
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)  # 8 bits each of R, G, B
     chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows.data, level)), (b"IEND", b""))
     return b"\x89PNG\r\n\x1a\n" + b"".join(
