@@ -1,12 +1,13 @@
 # make lab        JupyterLab on the chapter's start page   ARGS=--no-browser, ARGS=--port=9999
 # make test       every test                               ARGS="-k lemma"
 # make execute    run the sections again                   ARGS="03-cpi-bound 04-trpo-step"
+# make book       the site, build/site/index.html
 # make bench      what is fast, and how much
 #
 # Each sets up .venv first if it is missing, broken or out of date. PYTHON=python3.12 chooses the
 # interpreter. Nothing is written outside this directory but the package manager's cache.
 
-.PHONY: lab test execute bench setup packages package
+.PHONY: lab test execute book bench setup packages package
 .DEFAULT_GOAL := lab
 
 # A reader's own settings and packages must not reach in, nor ours out.
@@ -41,6 +42,9 @@ test: setup
 execute: setup
 	$(python) book/sections.py execute $(ARGS)
 
+book: setup
+	OMP_NUM_THREADS=1 $(python) book/website.py
+
 bench: setup
 	OMP_NUM_THREADS=1 $(python) -m tests.bench $(ARGS)
 
@@ -72,7 +76,11 @@ packages:
 	$(pip) --requirement requirements.lock
 	@cp requirements.lock .venv/packages
 
+# A student's JupyterLab shows neither the instructor's tools nor a question about news.
 package:
 	@rm -rf .venv/lib/python*/site-packages/trust_region_companion-*
 	$(pip) --quiet --no-deps --no-build-isolation --editable .
+	@mkdir -p .venv/etc/jupyter/labconfig
+	@printf '{"disabledExtensions": {%s: true, %s: true}}\n' '"@jupyter/nbgrader"' \
+	  '"@jupyterlab/apputils-extension:announcements"' > .venv/etc/jupyter/labconfig/page_config.json
 	@{ cat pyproject.toml && pwd; } > .venv/package

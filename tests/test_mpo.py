@@ -36,7 +36,8 @@ def test_the_constraint_is_met_with_equality(problem: Problem, share: float) -> 
     step = e_step(pi, q, weights, radius)
     assert weights @ kl(step.policy, pi) == pytest.approx(radius, rel=1e-8)
     tilted = np.log(pi) + q / step.temperature
-    tilted -= np.log(np.exp(tilted - tilted.max()).sum(axis=1, keepdims=True)) + tilted.max()
+    tilted -= tilted.max(axis=1, keepdims=True)
+    tilted -= np.log(np.exp(tilted).sum(axis=1, keepdims=True))
     np.testing.assert_allclose(step.policy, np.exp(tilted), rtol=1e-8, atol=1e-12)
 
 
