@@ -17,6 +17,9 @@ def namespace(**arrays: Array) -> Any:
     xp = array_namespace(*arrays.values())
     first, *others = arrays
     shape = tuple(arrays[first].shape)
+    if not xp.isdtype(arrays[first].dtype, "real floating"):
+        # Whole numbers would be clipped to whole numbers.
+        raise ValueError(f"{first} must be floating-point; its dtype is {arrays[first].dtype}")
     if 0 in shape:
         raise ValueError(f"{first} must hold at least one sample; its shape is {shape}")
     for name in others:

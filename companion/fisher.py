@@ -7,6 +7,7 @@ a gradient, in the order of `policy.parameters()`.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 
 import torch
@@ -66,9 +67,11 @@ def fisher_matrix(policy: nn.Module, obs: Tensor) -> Tensor:
             [0., 0.]])
     """
     p = policy_logits(policy, obs).detach().softmax(-1)
+    # functional_call does not restore a module that stands in the policy twice (PyTorch 2.13).
+    scratch = copy.deepcopy(policy)
 
     def log_probabilities(parameters: dict[str, Tensor], one: Tensor) -> Tensor:
-        logits: Tensor = torch.func.functional_call(policy, parameters, (one[None],))
+        logits: Tensor = torch.func.functional_call(scratch, parameters, (one[None],))
         return logits[0].log_softmax(-1)
 
     scores = torch.func.vmap(torch.func.jacrev(log_probabilities), in_dims=(None, 0))

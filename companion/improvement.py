@@ -113,6 +113,9 @@ def sampled_surrogate_gain(
             f"states and actions must be 1-d, of one length of at least 2; got {s.shape} and"
             f" {a.shape}"
         )
+    for name, index, size in (("states", s, mdp.shape[0]), ("actions", a, mdp.shape[1])):
+        if index.dtype.kind not in "iu" or index.min() < 0 or index.max() >= size:
+            raise ValueError(f"{name} must be whole numbers from 0 to {size - 1}")
     before, after = check_one_policy(old, mdp.shape, "old"), check_one_policy(new, mdp.shape, "new")
     if (before[s, a] == 0).any():
         i = int(np.flatnonzero(before[s, a] == 0)[0])

@@ -161,6 +161,7 @@ def effective_sample_share(weights: ArrayLike) -> float:
     w = validation.finite_array("weights", weights)
     if (w < 0).any() or not w.any():
         raise ValueError("weights must be at least 0 and not all 0")
+    w = w / w.max()  # squares of very large or small weights would not be finite
     return float(w.sum() ** 2 / (w**2).sum() / w.size)
 
 

@@ -5,6 +5,7 @@ Policies and flat vectors of parameters are those of `companion.fisher`.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -93,11 +94,14 @@ def local_surrogate(policy: nn.Module, obs: Tensor, actions: Tensor, adv: Tensor
         g = pullback(mean, trainable(policy), torch.ones_like(mean))
     old_logits, logp_old = old_logits.detach(), logp.detach()
     old = {name: w.detach().clone() for name, w in trainable(policy).items()}
+    trial = copy.deepcopy(policy)
+    moving = trainable(trial)
 
     @torch.no_grad()
     def evaluate(step: Tensor) -> tuple[float, float]:
-        new = {name: old[name] + move for name, move in _pieces(step, old).items()}
-        logits: Tensor = torch.func.functional_call(policy, new, (obs,))
+        for name, move in _pieces(step, old).items():
+            moving[name].copy_(old[name] + move)
+        logits: Tensor = trial(obs)
         logp = taken(logits.log_softmax(-1), actions)
         if bool(logp.isnan().any()):
             return math.nan, math.nan

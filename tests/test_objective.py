@@ -244,3 +244,9 @@ def test_adapt_beta_of_bad_input(bad: float) -> None:
     if not math.isfinite(bad):
         with pytest.raises(ValueError, match="kl must be"):
             objective.adapt_beta(1.0, bad, 0.01)
+
+
+@pytest.mark.parametrize("whole", [np.array([0, 1, 2]), torch.tensor([0, 1, 2])])
+def test_whole_numbers_are_refused_rather_than_clipped_to_whole_numbers(whole: Any) -> None:
+    with pytest.raises(ValueError, match="ratio must be floating-point"):
+        objective.clipped_objective(whole, 1.0)

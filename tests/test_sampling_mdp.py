@@ -68,3 +68,13 @@ def test_weights_that_are_none_are_refused(weights: list[float]) -> None:
 def test_empty_rollouts_are_refused(n: int, horizon: int) -> None:
     with pytest.raises(ValueError, match="at least 1"):
         trajectories(MDP, OLD, n, horizon, rng=RNG)
+
+
+@pytest.mark.parametrize("size", [1e200, 1e-200])
+def test_the_share_does_not_depend_on_the_scale_of_the_weights(size: float) -> None:
+    assert effective_sample_share([size, 3 * size]) == pytest.approx(0.8)
+
+
+def test_negative_states_are_refused() -> None:
+    with pytest.raises(ValueError, match="states must be whole numbers from 0 to 5"):
+        sampled_surrogate_gain(MDP, OLD, NEW, [-1, 0], [0, 0])

@@ -278,3 +278,17 @@ def test_action_that_the_old_policy_cannot_have_taken() -> None:
     message = rf"actions\[{first}\] = 2 has probability 0 under policy"
     with pytest.raises(ValueError, match=message):
         trpo_step(policy, obs, torch.where(impossible, 2, actions), adv)
+
+
+def test_a_policy_that_holds_one_layer_twice_is_left_as_it_is_and_can_be_improved() -> None:
+    torch.manual_seed(0)
+    layer = nn.Linear(3, 3).double()
+    policy = nn.Sequential(layer, nn.Tanh(), layer)
+    obs, actions = torch.randn(50, 3).double(), torch.randint(3, (50,))
+    adv = torch.randn(50).double()
+    before = layer.weight.detach().clone()
+    fisher_matrix(policy, obs)
+    local_surrogate(policy, obs, actions, adv).evaluate(torch.full((12,), 0.1).double())
+    assert torch.equal(layer.weight, before)
+    assert isinstance(layer.weight, nn.Parameter)
+    assert trpo_step(policy, obs, actions, adv).search.accepted
