@@ -7,8 +7,12 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from companion.grading.desk import Desk, Record
+from companion.grading.desk import Desk, Record, file_name
+
+if TYPE_CHECKING:
+    from companion.grading.gradebook import Written
 
 DESCRIPTION = """\
 Hand out the exercises, and mark what comes back.
@@ -16,10 +20,12 @@ Hand out the exercises, and mark what comes back.
   1. companion-desk release handout.zip     what students get
   2. companion-desk grade submissions/      marks in desk/marks.csv
   3. companion-desk status                  how far it is, and how the class did
+  4. companion-desk feedback                a page per student in desk/feedback
+  5. companion-desk export                  marks again, with what was marked by hand since
 """
 EPILOG = """\
-Automatic parts are marked in a sandbox, apart from what marks them. Written parts are kept in
-the desk's folder for marking by hand. The desk's folder also holds the secret from which the
+Automatic parts are marked in a sandbox, apart from what marks them. Written answers wait in
+nbgrader's gradebook for marks by hand. The desk's folder also holds the secret from which the
 hidden cases derive: keep it, and keep it to yourself.
 """
 SUBMISSIONS = """\
@@ -72,6 +78,10 @@ def grade(arguments: argparse.Namespace) -> int:
         arguments.submissions, desk, sandbox, arguments.jobs, arguments.again, arguments.dask
     )
     print(f"{len(graded.marked)} students marked, {len(graded.unchanged)} unchanged.")
+    from companion.grading.gradebook import default_url, enter
+
+    enter(desk.records(), desk, arguments.db or default_url(desk))
+    arguments.to = arguments.desk
     return export(arguments)
 
 
@@ -96,15 +106,40 @@ def status(arguments: argparse.Namespace) -> int:
 
 
 def export(arguments: argparse.Namespace) -> int:
-    """Write the table of marks."""
-    from companion.grading.export import write_marks
+    """Write the tables of marks, with what was marked by hand since."""
+    from companion.grading.export import write_all
 
     records = _records(arguments.desk)
-    file = arguments.to or arguments.desk / "marks.csv"
-    rows = write_marks(records, file)
-    print(f"{file}: {rows} rows, {len(records)} students.")
+    written = _written(arguments, records)
+    files = write_all(records, written, arguments.to or arguments.desk)
+    print(f"{len(records)} students: {', '.join(map(str, files))}")
+    waiting = sum(one.waits for some in written.values() for one in some)
+    if waiting:
+        print(f"{waiting} written answers wait to be marked by hand; they count 0 until then.")
     _print_problems(records)
     return 0
+
+
+def feedback(arguments: argparse.Namespace) -> int:
+    """Write a page for each student."""
+    from companion.grading.feedback import page
+
+    records = _records(arguments.desk)
+    written = _written(arguments, records)
+    folder = arguments.to or arguments.desk / "feedback"
+    folder.mkdir(parents=True, exist_ok=True)
+    for record in records:
+        text = page(record, written.get(record.student, ()))
+        (folder / f"{file_name(record.student)}.html").write_text(text, encoding="utf-8")
+    print(f"{folder}: {len(records)} pages.")
+    return 0
+
+
+def _written(arguments: argparse.Namespace, records: Sequence[Record]) -> dict[str, list[Written]]:
+    from companion.grading.gradebook import default_url, written
+
+    url = arguments.db or default_url(Desk(arguments.desk))
+    return written([record.student for record in records], url)
 
 
 def _records(folder: Path) -> list[Record]:
@@ -143,6 +178,11 @@ def _parser() -> argparse.ArgumentParser:
     desk.add_argument(
         "--desk", type=Path, default=Path("desk"), help="folder to keep marks in (default: desk)"
     )
+    desk.add_argument(
+        "--db",
+        metavar="URL",
+        help="of nbgrader's gradebook (default: sqlite, gradebook.db in the desk's folder)",
+    )
 
     command = commands.add_parser("release", help="write the notebooks that students get")
     command.add_argument("target", type=Path, help="a folder, or a file that ends in .zip")
@@ -161,16 +201,21 @@ def _parser() -> argparse.ArgumentParser:
         help="of a dask scheduler whose workers see the same files, such as tcp://host:8786",
     )
     command.add_argument("--unsafe", action="store_true", help=UNSAFE)
-    command.set_defaults(run=grade, to=None)
+    command.set_defaults(run=grade)
 
     text = "how each student and each part came out, and what needs a look"
     command = commands.add_parser("status", parents=[desk], help=text, description=text)
     command.set_defaults(run=status)
 
-    text = "write one table: student, part, points, max points, status, misconception"
+    text = "write tables: all parts, and totals for Canvas and Moodle, with marks by hand"
     command = commands.add_parser("export", parents=[desk], help=text, description=text)
-    command.add_argument("--to", type=Path, help="the file (default: marks.csv in the desk)")
+    command.add_argument("--to", type=Path, help="a folder (default: the desk's)")
     command.set_defaults(run=export)
+
+    text = "write a page for each student: what came out, and the likely mistake"
+    command = commands.add_parser("feedback", parents=[desk], help=text, description=text)
+    command.add_argument("--to", type=Path, help="a folder (default: feedback in the desk's)")
+    command.set_defaults(run=feedback)
     return parser
 
 

@@ -98,10 +98,17 @@ class Desk:
         return sorted((one for one in found if one), key=lambda record: record.student)
 
     def _file(self, student: str) -> Path:
-        # A name may hold what no file's name can, or differ from another in capitals alone.
-        short = re.sub(r"[^\w-]+", "_", student, flags=re.ASCII)[:LONGEST_NAME]
-        digest = hashlib.sha256(student.encode("utf-8", "surrogateescape")).hexdigest()
-        return self.students / f"{short}-{digest[:12]}.json"
+        return self.students / f"{file_name(student)}.json"
+
+
+def file_name(student: str) -> str:
+    """Return a name for a student's files, which no other student has.
+
+    A student's own may hold what no file's can, or differ from another in capitals alone.
+    """
+    short = re.sub(r"[^\w-]+", "_", student, flags=re.ASCII)[:LONGEST_NAME]
+    digest = hashlib.sha256(student.encode("utf-8", "surrogateescape")).hexdigest()
+    return f"{short}-{digest[:12]}"
 
 
 def marking_key(secret: str, settings: str, texts: Sequence[str]) -> str:

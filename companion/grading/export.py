@@ -1,40 +1,103 @@
-"""Marks as a table for other programs."""
+"""Marks as tables for other programs: every part, and totals for Canvas and Moodle."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from companion.grading.desk import Record
+from companion.grading.gradebook import Written
 
 COLUMNS = ("student", "part", "points", "max points", "status", "misconception")
+TITLE = "Chapter 20"
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
+# How Moodle names a student's folder in a download of all submissions.
+MOODLE = re.compile(r"(?P<name>.*)_(?P<number>\d+)_assignsubmission_(?:file|onlinetext)_?")
+Rows = list[tuple[object, ...]]
 
 
-def write_marks(records: Iterable[Record], file: Path) -> int:
-    """Write a CSV file with a row for each student and automatic part; return how many rows.
-
-    The columns are student, part, points, max points, status, misconception.
-    """
-    rows = [
-        (cell(record.student), r.part, r.points, r.max_points, r.status, r.misconception or "")
-        for record in records
+def part_rows(record: Record, written: Sequence[Written] = ()) -> Rows:
+    """Return a student's rows of the table of all parts, under COLUMNS."""
+    rows: Rows = [
+        (record.student, r.part, r.points, r.max_points, r.status, r.misconception or "")
         for r in record.results
     ]
-    file.parent.mkdir(parents=True, exist_ok=True)
-    # A spreadsheet takes UTF-8 for what it is by its byte order mark.
+    for one in written:
+        name = f"{one.exercise}-written"
+        rows.append(
+            (record.student, name, number(one.points), number(one.max_points), one.status, "")
+        )
+    return rows
+
+
+def total(record: Record, written: Sequence[Written] = ()) -> tuple[float, float]:
+    """Return a student's points, and the points that can be reached."""
+    return (
+        record.points + sum(one.points for one in written),
+        sum(r.max_points for r in record.results) + sum(one.max_points for one in written),
+    )
+
+
+def write_all(
+    records: Sequence[Record], written: Mapping[str, Sequence[Written]], folder: Path
+) -> list[Path]:
+    """Write marks.csv (every part), canvas.csv and moodle.csv (totals), and return their paths.
+
+    Canvas finds a student by login, Moodle by the number in the folder's name as it was
+    downloaded from there, or else by the full name.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    parts = [row for one in records for row in part_rows(one, written.get(one.student, ()))]
+    totals = [(one.student, *total(one, written.get(one.student, ()))) for one in records]
+    most = max((most for _, _, most in totals), default=0)
+    canvas: Rows = [("    Points Possible", "", "", "", "", number(most))]
+    canvas += [(name, "", "", name, "", number(points)) for name, points, _ in totals]
+    moodle: Rows = [
+        (*moodle_student(name), number(points), number(of)) for name, points, of in totals
+    ]
+    head = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section", TITLE)
+    return [
+        write_table(folder / "marks.csv", COLUMNS, parts),
+        write_table(folder / "canvas.csv", head, canvas),
+        write_table(
+            folder / "moodle.csv", ("Identifier", "Full name", "Grade", "Maximum Grade"), moodle
+        ),
+    ]
+
+
+def write_table(file: Path, head: Sequence[str], rows: Iterable[Sequence[object]]) -> Path:
+    """Write a CSV file that a spreadsheet opens as it is."""
+    # It takes UTF-8 for what it is by its byte order mark.
     with file.open("w", encoding="utf-8-sig", newline="", errors="replace") as opened:
         table = csv.writer(opened)
-        table.writerow(COLUMNS)
-        table.writerows(rows)
-    return len(rows)
+        table.writerow(head)
+        table.writerows([harmless(value) for value in row] for row in rows)
+    return file
 
 
-def cell(text: str) -> str:
-    """Return a text that a spreadsheet does not take for a formula.
+def harmless(value: object) -> object:
+    """Return a value that a spreadsheet does not take for a formula.
 
-    >>> cell("ada"), cell("=1+1")
-    ('ada', "'=1+1")
+    >>> harmless("ada"), harmless("=1+1"), harmless(-1)
+    ('ada', "'=1+1", -1)
     """
-    return f"'{text}" if text.startswith(FORMULA) else text
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
+
+
+def moodle_student(name: str) -> tuple[str, str]:
+    """Return a student's identifier in Moodle, where the folder's name tells it, and full name.
+
+    >>> moodle_student("Ada Lovelace_4711_assignsubmission_file")
+    ('Participant 4711', 'Ada Lovelace')
+    >>> moodle_student("ada")
+    ('', 'ada')
+    """
+    match = MOODLE.fullmatch(name)
+    return (f"Participant {match['number']}", match["name"]) if match else ("", name)
+
+
+def number(points: float) -> float | int:
+    """Return points without a fraction that is zero."""
+    return int(points) if points == int(points) else points

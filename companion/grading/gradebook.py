@@ -1,0 +1,177 @@
+"""Marks in nbgrader's gradebook, and what was marked there by hand."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from companion.grading.desk import Desk, Record
+from companion.grading.masters import student_versions
+
+ASSIGNMENT = "chapter-20"
+MARKED = "written.json"  # digests of the written answers that the gradebook's marks are of
+
+
+@dataclass(frozen=True)
+class Written:
+    """How a student's written part stands.
+
+    Args:
+        exercise: "20-1" and so on.
+        points: by hand; 0 while it waits, or if nothing was handed in.
+        max_points: that can be reached.
+        status: "marked"; "waits" for marking by hand; "not attempted".
+        comment: by the instructor, or "".
+    """
+
+    exercise: str
+    points: float
+    max_points: float
+    status: Literal["marked", "waits", "not attempted"]
+    comment: str = ""
+
+    @property
+    def waits(self) -> bool:
+        """Say whether it is yet to be marked."""
+        return self.status == "waits"
+
+
+def default_url(desk: Desk) -> str:
+    """Return the address of the gradebook in the desk's folder."""
+    return f"sqlite:///{desk.folder.resolve() / 'gradebook.db'}"
+
+
+def enter(records: Iterable[Record], desk: Desk, url: str) -> None:
+    """Enter marks; what was marked by hand stays, and waits again if its text has changed.
+
+    Args:
+        records: of the students.
+        desk: where it is kept which texts were entered.
+        url: of the database, as nbgrader's gradebook takes it.
+    """
+    file = desk.folder / MARKED
+    entered: dict[str, dict[str, str]] = (
+        json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    )
+    with _opened(url) as book:
+        _enter_assignment(book)
+        for record in records:
+            if not record.key:  # could not be marked
+                continue
+            texts = {name: _digest(text) for name, text in (record.texts or {}).items()}
+            _enter_student(book, record, entered.get(record.student, {}))
+            entered[record.student] = texts
+    new = file.with_suffix(".new")
+    new.write_text(json.dumps(entered), encoding="utf-8")
+    new.replace(file)
+
+
+def written(students: Iterable[str], url: str) -> dict[str, list[Written]]:
+    """Return how the written parts stand of those students whom the gradebook knows."""
+    from nbgrader.api import MissingEntry
+
+    found: dict[str, list[Written]] = {}
+    with _opened(url) as book:
+        for student in students:
+            try:
+                submission = book.find_submission(ASSIGNMENT, _id(student))
+            except MissingEntry:
+                continue
+            found[student] = sorted(
+                (
+                    _written(notebook, grade)
+                    for notebook in submission.notebooks
+                    for grade in notebook.grades
+                    if grade.cell.cell_type == "markdown"
+                ),
+                key=lambda one: one.exercise,
+            )
+    return found
+
+
+@contextmanager
+def _opened(url: str) -> Iterator[Any]:
+    from nbgrader.api import Gradebook
+
+    path = os.environ.get("PATH", "")
+    # For a new database nbgrader calls alembic by name, which lies beside this interpreter.
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), path])
+    try:
+        book = Gradebook(url)
+    finally:
+        os.environ["PATH"] = path
+    with book:
+        yield book
+
+
+def _enter_assignment(book: Any) -> None:
+    """Enter the exercises with their cells and points."""
+    book.update_or_create_assignment(ASSIGNMENT)
+    for exercise, version in student_versions().items():
+        book.update_or_create_notebook(exercise, ASSIGNMENT)
+        for cell in version.cells:
+            nbgrader = cell.metadata.get("nbgrader", {})
+            name = nbgrader.get("grade_id")
+            if nbgrader.get("grade"):
+                book.update_or_create_grade_cell(
+                    name,
+                    exercise,
+                    ASSIGNMENT,
+                    max_score=nbgrader["points"],
+                    cell_type=cell.cell_type,
+                )
+            if nbgrader.get("solution"):
+                book.update_or_create_solution_cell(name, exercise, ASSIGNMENT)
+
+
+def _enter_student(book: Any, record: Record, entered: dict[str, str]) -> None:
+    book.update_or_create_student(_id(record.student))
+    with book.db.no_autoflush:  # half-made, it can't be written yet
+        submission = book.update_or_create_submission(ASSIGNMENT, _id(record.student))
+    points = {f"{result.part}-check": result.points for result in record.results}
+    texts = record.texts or {}
+    for notebook in submission.notebooks:
+        for grade in notebook.grades:
+            if grade.cell.cell_type == "code":
+                grade.auto_score = points.get(grade.name, 0)
+                grade.needs_manual_grade = False
+            elif grade.name not in texts:
+                grade.auto_score, grade.needs_manual_grade = 0, False
+            else:
+                grade.auto_score = None
+                same = entered.get(grade.name) == _digest(texts[grade.name])
+                if grade.manual_score is None or not same:
+                    grade.needs_manual_grade = True
+    book.db.commit()
+
+
+def _written(notebook: Any, grade: Any) -> Written:
+    status: Literal["marked", "waits", "not attempted"] = "not attempted"
+    if grade.needs_manual_grade:
+        status = "waits"
+    elif grade.manual_score is not None:
+        status = "marked"
+    comments = [one.comment for one in notebook.comments if one.name == grade.name]
+    return Written(
+        notebook.name,
+        grade.score,
+        grade.max_score,
+        status,
+        next((text for text in comments if text), ""),
+    )
+
+
+def _id(student: str) -> str:
+    """Return a student's name in the gradebook: a folder's name may be no text."""
+    return student.encode("utf-8", "backslashreplace").decode()
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()

@@ -1,0 +1,202 @@
+"""Marks in nbgrader's gradebook, marks by hand from there, tables, and feedback pages."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nbgrader.api import Gradebook
+
+from companion.exercises import EXERCISES, PARTS
+from companion.grading.__main__ import main
+from companion.grading.desk import Desk, Record
+from companion.grading.export import write_all
+from companion.grading.feedback import page
+from companion.grading.gradebook import ASSIGNMENT, Written, default_url, enter, written
+from companion.grading.marker import PartResult
+
+POINTS = sum(part.points for part in PARTS.values())
+NASTY = "<script>alert(1)</script><img src=\"http://x\" onerror='a'>&amp;\x1b[31m"
+
+
+def record(student: str, right: bool, **texts: str) -> Record:
+    """A student who has all parts right or wrong, and written answers."""
+    status = "right" if right else "wrong"
+    results = [
+        PartResult(part.id, part.points if right else 0, part.points, status)
+        for part in PARTS.values()
+    ]
+    return Record(
+        student, student, "key", results, {n.replace("_", "-"): t for n, t in texts.items()}
+    )
+
+
+@pytest.fixture(scope="module")
+def entered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A desk's folder with two students, entered into its gradebook, which takes long to make."""
+    desk = Desk(tmp_path_factory.mktemp("desk"))
+    desk.keep(record("ada", True, **{"20_1_written": "A proof."}))
+    desk.keep(record("bob", False))
+    enter(desk.records(), desk, default_url(desk))
+    return desk.folder
+
+
+@pytest.fixture
+def desk(entered: Path, tmp_path: Path) -> Desk:
+    """A copy of that desk."""
+    return Desk(shutil.copytree(entered, tmp_path / "desk"))
+
+
+def mark_by_hand(desk: Desk, student: str, points: float, comment: str) -> None:
+    """What formgrader does when an instructor marks a written answer."""
+    with Gradebook(default_url(desk)) as book:
+        grade = book.find_grade("20-1-written", "20-1", ASSIGNMENT, student)
+        grade.manual_score, grade.needs_manual_grade = points, False
+        found = book.find_comment("20-1-written", "20-1", ASSIGNMENT, student)
+        found.manual_comment = comment
+        book.db.commit()
+
+
+def stands(desk: Desk, student: str) -> Written:
+    """How the first written part of a student stands."""
+    return written([student], default_url(desk))[student][0]
+
+
+def table(file: Path) -> list[list[str]]:
+    with file.open(encoding="utf-8-sig", newline="") as opened:
+        return [*csv.reader(opened)]
+
+
+def test_nbgrader_has_the_marks_and_waits_for_written_answers(desk):
+    with Gradebook(default_url(desk)) as book:
+        ada, bob = (book.find_submission(ASSIGNMENT, student) for student in ("ada", "bob"))
+        assert (ada.score, bob.score) == (POINTS, 0)
+        assert ada.max_score == POINTS + sum(one.max_points for one in _every(desk, "ada"))
+        assert {n.name: n.needs_manual_grade for n in ada.notebooks} == {
+            exercise: exercise == "20-1" for exercise in EXERCISES
+        }
+        assert not bob.needs_manual_grade
+        grade = book.find_grade("20-3-a-check", "20-3", ASSIGNMENT, "ada")
+        assert grade.auto_score == grade.max_score == PARTS["20-3-a"].points
+    assert (stands(desk, "ada").status, stands(desk, "bob").status) == ("waits", "not attempted")
+
+
+def _every(desk: Desk, student: str) -> list[Written]:
+    return written([student], default_url(desk))[student]
+
+
+def test_marks_by_hand_stay_until_the_text_changes(desk):
+    mark_by_hand(desk, "ada", 4.5, "Which value is left?")
+    marked = Written("20-1", 4.5, 6, "marked", "Which value is left?")
+    assert stands(desk, "ada") == marked
+    enter(desk.records(), desk, default_url(desk))
+    assert stands(desk, "ada") == marked
+    desk.keep(record("ada", False, **{"20_1_written": "A better proof."}))
+    enter(desk.records(), desk, default_url(desk))
+    assert stands(desk, "ada").status == "waits"
+    with Gradebook(default_url(desk)) as book:
+        assert book.find_submission(ASSIGNMENT, "ada").score == 4.5
+
+
+def test_who_could_not_be_marked_keeps_earlier_marks(desk):
+    enter([Record("ada", "ada", "", problems=["could not be marked"])], desk, default_url(desk))
+    with Gradebook(default_url(desk)) as book:
+        assert book.find_submission(ASSIGNMENT, "ada").score == POINTS
+    assert written(["nobody"], default_url(desk)) == {}
+
+
+@pytest.mark.parametrize("name", ["\udce9", "a'; DROP TABLE grade; --", NASTY, "=1"])
+def test_any_name_can_be_entered_and_exported(name, desk, tmp_path):
+    desk.keep(record(name, True))
+    enter(desk.records(), desk, default_url(desk))
+    found = written([name], default_url(desk))
+    assert len(found[name]) == len(EXERCISES)
+    (marks, *_) = write_all(desk.records(), found, tmp_path)
+    rows = table(marks)[1:]
+    assert len(rows) == 3 * len(PARTS) + len(EXERCISES)
+    assert not any(value.startswith("=") for row in rows for value in row)
+
+
+def test_tables_hold_marks_by_hand_and_totals_that_an_lms_takes(desk, tmp_path):
+    desk.keep(record("Bob Ng_4711_assignsubmission_file", True))
+    enter(desk.records(), desk, default_url(desk))
+    mark_by_hand(desk, "ada", 4.5, "")
+    assert main(["export", "--desk", str(desk.folder), "--to", str(tmp_path / "out")]) == 0
+    marks, canvas, moodle = (
+        table(tmp_path / "out" / f"{name}.csv") for name in ("marks", "canvas", "moodle")
+    )
+    most = POINTS + sum(one.max_points for one in _every(desk, "ada"))
+    bob = "Bob Ng_4711_assignsubmission_file"
+    assert ["ada", "20-1-written", "4.5", "6", "marked", ""] in marks
+    assert canvas[0] == ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "Chapter 20"]
+    assert canvas[1][0].strip() == "Points Possible"
+    assert float(canvas[1][-1]) == most
+    assert {row[3]: float(row[-1]) for row in canvas[2:]} == {
+        "ada": POINTS + 4.5,
+        "bob": 0,
+        bob: POINTS,
+    }
+    assert ["Participant 4711", "Bob Ng", str(POINTS), str(int(most))] in moodle
+
+
+class Tags(HTMLParser):
+    """The tags and the text of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.shown = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[Any]) -> None:
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+    def handle_data(self, data: str) -> None:
+        self.shown += data
+
+
+def test_a_page_shows_whatever_a_student_wrote_as_text():
+    results = [
+        PartResult(part, 0, 2, "wrong", NASTY, NASTY, NASTY) for part in ("20-1-a", "20-1-b")
+    ]
+    nasty = Record(NASTY, NASTY, "key", results, {}, [NASTY])
+    found = Tags(page(nasty, [Written("20-1", 1.5, 6, "marked", NASTY)]))
+    plain = Tags(page(record("ada", False), [Written("20-1", 1.5, 6, "marked")]))
+    assert found.tags - {"pre"} == plain.tags
+    assert (
+        found.attributes
+        == plain.attributes
+        == {"charset", "content", "http-equiv", "lang", "name", "scope"}
+    )
+    assert found.shown.count("<script>alert(1)</script>") >= 8
+    assert "\x1b" not in found.shown
+
+
+def test_a_page_says_what_came_out_and_what_waits():
+    result = PartResult("20-1-a", 0, 2, "wrong", "a name", "Look at the transpose.", "7\n")
+    shown = Tags(
+        page(
+            Record("ada", "ada", "key", [result]),
+            [Written("20-1", 0, 6, "waits"), Written("20-2", 3, 5, "marked", "Good.")],
+        )
+    ).shown
+    assert "3 of 13 points; 1 written answers are not marked yet" in shown
+    assert "wrong. Look at the transpose.7" in shown
+    assert "marked. Good." in shown
+
+
+def test_feedback_by_the_command_line_and_another_database(desk, tmp_path, capsys):
+    url = f"sqlite:///{tmp_path / 'elsewhere.db'}"
+    enter(desk.records(), desk, url)
+    options = ["--desk", str(desk.folder), "--db", url]
+    assert main(["feedback", *options]) == 0
+    assert "2 pages" in capsys.readouterr().out
+    pages = sorted((desk.folder / "feedback").iterdir())
+    assert [file.name.partition("-")[0] for file in pages] == ["ada", "bob"]
+    assert f"{POINTS} of" in pages[0].read_text(encoding="utf-8")
