@@ -216,7 +216,9 @@ def trpo_step(
     validation.whole("fisher_every", fisher_every, at_least=1)
     g, evaluate = local_surrogate(policy, obs, actions, adv)
     product = fisher_vector_product(policy, obs[::fisher_every], damping)
-    direction = conjugate_gradient(product, g, cg_iterations)
+    # Below rounding, a residual of a singular Fisher matrix leads into its null space.
+    tolerance = 10 * torch.finfo(g.dtype).eps
+    direction = conjugate_gradient(product, g, cg_iterations, tolerance)
     # The residual F d - g is orthogonal to d, so that d . F d = g . d: one product less.
     step = natural_step(direction, float(g @ direction), delta)
     search = line_search(evaluate, step, delta=delta, halvings=halvings)

@@ -292,3 +292,13 @@ def test_a_policy_that_holds_one_layer_twice_is_left_as_it_is_and_can_be_improve
     assert torch.equal(layer.weight, before)
     assert isinstance(layer.weight, nn.Parameter)
     assert trpo_step(policy, obs, actions, adv).search.accepted
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_tabular_policy_needs_no_damping(seed: int) -> None:
+    torch.manual_seed(seed)
+    policy = nn.Embedding(2, 2)
+    states, actions = torch.randint(2, (300,)), torch.randint(2, (300,))
+    taken = trpo_step(policy, states, actions, torch.randn(300), damping=0.0)
+    assert taken.search.accepted
+    assert taken.search.kl <= 0.01
