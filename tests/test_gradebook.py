@@ -9,10 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from nbconvert.exporters import HTMLExporter
 from nbgrader.api import Gradebook
+from nbgrader.preprocessors import GetGrades
+from nbgrader.server_extensions.formgrader.handlers import template_path
+from traitlets.config import Config
 
 from companion.exercises import EXERCISES, PARTS
 from companion.grading.__main__ import main
+from companion.grading.course import write_course
 from companion.grading.desk import Desk, Record
 from companion.grading.export import write_all
 from companion.grading.feedback import page
@@ -31,7 +36,11 @@ def record(student: str, right: bool, **texts: str) -> Record:
         for part in PARTS.values()
     ]
     return Record(
-        student, student, "key", results, {n.replace("_", "-"): t for n, t in texts.items()}
+        student,
+        student,
+        f"key {right} {texts}",
+        results,
+        {n.replace("_", "-"): t for n, t in texts.items()},
     )
 
 
@@ -93,8 +102,10 @@ def test_marks_by_hand_stay_until_the_text_changes(desk):
     mark_by_hand(desk, "ada", 4.5, "Which value is left?")
     marked = Written("20-1", 4.5, 6, "marked", "Which value is left?")
     assert stands(desk, "ada") == marked
-    enter(desk.records(), desk, default_url(desk))
-    assert stands(desk, "ada") == marked
+    for new in (["ada", "bob"], []):  # the desk has moved; the second time, all is there
+        found = enter(desk.records(), desk, default_url(desk))
+        assert [one.student for one in found] == new
+        assert stands(desk, "ada") == marked
     desk.keep(record("ada", False, **{"20_1_written": "A better proof."}))
     enter(desk.records(), desk, default_url(desk))
     assert stands(desk, "ada").status == "waits"
@@ -141,6 +152,71 @@ def test_tables_hold_marks_by_hand_and_totals_that_an_lms_takes(desk, tmp_path):
         bob: POINTS,
     }
     assert ["Participant 4711", "Bob Ng", str(POINTS), str(int(most))] in moodle
+
+
+# Each would be HTML or a link that runs code, were it taken over as it is.
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "<\x00script>alert(1)</script>",
+    "[a](javascript:alert(1))",
+    "[a](javascript\\:alert(1))",
+    "[a](java&#115;cript:alert(1))",
+    "[a](<javascript&colon;alert(1)>)",
+    "[a]\n\n[a]: javascript:alert(1)",
+    "[a][b]\n\n[b]:\n  javascript:alert(1)",
+    "![a](x.png)",
+    "<javascript:alert(1)>",
+    "- <b>a</b>\n\n      <i>b</i>\n",
+    "$a<img src=x>$",
+    "=" * 3 + " ]]><svg/onload=alert(1)>",
+]
+
+
+def test_formgrader_shows_written_answers_and_runs_nothing_of_them(desk, tmp_path):
+    for number, text in enumerate([*HOSTILE, "Since $a<b$, *so*."]):
+        desk.keep(record(f"student-{number}", True, **{"20_1_written": text}))
+    url = default_url(desk)
+    new = [one for one in enter(desk.records(), desk, url) if one.student.startswith("student-")]
+    assert {one.student for one in new} == {f"student-{n}" for n in range(len(HOSTILE) + 1)}
+    write_course(new, tmp_path / "course", url)
+    config = Config()
+    config.HTMLExporter.template_name = "formgrade"
+    config.HTMLExporter.extra_template_basedirs = [template_path]
+    config.HTMLExporter.preprocessors = [GetGrades]
+    exporter = HTMLExporter(config=config)
+    shown = {
+        one.student: Tags(answer_in_formgrader(exporter, tmp_path / "course", one, url))
+        for one in new
+    }
+    honest = shown.pop(f"student-{len(HOSTILE)}")
+    assert "Since $a< b$, so." in honest.shown
+    assert {"em", "p"} <= honest.tags
+    for page_ in shown.values():
+        assert not page_.tags & {"a", "script", "img", "svg", "b", "i"}, page_.shown
+        assert not page_.attributes & {"href", "src", "onerror", "onload"}
+
+
+def answer_in_formgrader(exporter: Any, course: Path, one: Record, url: str) -> str:
+    """The part of formgrader's page that shows the student's written answer."""
+    names = {"assignment": ASSIGNMENT, "notebook": "20-1", "student": one.student}
+    resources = {f"{name}_id": value for name, value in names.items()} | {
+        "submission_id": "x",
+        "index": 0,
+        "total": 1,
+        "base_url": "/",
+        "notebook_path": "x",
+        "student": one.student,
+        "last_name": None,
+        "first_name": None,
+        "nbgrader": {**names, "db_url": url},
+    }
+    file = course / "autograded" / one.student / ASSIGNMENT / "20-1.ipynb"
+    html, _ = exporter.from_filename(str(file), resources=resources)
+    assert "right." in html
+    assert html.count("Student's answer") == 1
+    assert 'id="20-1-written"' in html  # the field for the points
+    return str(html[html.index("Student's answer") : html.index("</main>")])
 
 
 class Tags(HTMLParser):

@@ -25,7 +25,8 @@ Hand out the exercises, and mark what comes back.
 """
 EPILOG = """\
 Automatic parts are marked in a sandbox, apart from what marks them. Written answers wait in
-nbgrader's gradebook for marks by hand. The desk's folder also holds the secret from which the
+nbgrader's gradebook; to mark them by hand, start JupyterLab with nbgrader in desk/course, open
+its Formgrader, and export again. The desk's folder also holds the secret from which the
 hidden cases derive: keep it, and keep it to yourself.
 """
 SUBMISSIONS = """\
@@ -78,9 +79,11 @@ def grade(arguments: argparse.Namespace) -> int:
         arguments.submissions, desk, sandbox, arguments.jobs, arguments.again, arguments.dask
     )
     print(f"{len(graded.marked)} students marked, {len(graded.unchanged)} unchanged.")
+    from companion.grading.course import write_course
     from companion.grading.gradebook import default_url, enter
 
-    enter(desk.records(), desk, arguments.db or default_url(desk))
+    url = arguments.db or default_url(desk)
+    write_course(enter(desk.records(), desk, url), desk.folder / "course", url)
     arguments.to = arguments.desk
     return export(arguments)
 

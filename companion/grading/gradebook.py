@@ -16,7 +16,8 @@ from companion.grading.desk import Desk, Record
 from companion.grading.masters import student_versions
 
 ASSIGNMENT = "chapter-20"
-MARKED = "written.json"  # digests of the written answers that the gradebook's marks are of
+ENTERED = "entered.json"  # digests of the written answers that the gradebook's marks are of
+STAMP = ""  # the name under which it says which marks were entered where
 
 
 @dataclass(frozen=True)
@@ -48,29 +49,39 @@ def default_url(desk: Desk) -> str:
     return f"sqlite:///{desk.folder.resolve() / 'gradebook.db'}"
 
 
-def enter(records: Iterable[Record], desk: Desk, url: str) -> None:
-    """Enter marks; what was marked by hand stays, and waits again if its text has changed.
+def enter(records: Iterable[Record], desk: Desk, url: str) -> list[Record]:
+    """Enter what is new; what was marked by hand stays, and waits again if its text has changed.
 
     Args:
         records: of the students.
         desk: where it is kept which texts were entered.
         url: of the database, as nbgrader's gradebook takes it.
+
+    Returns:
+        The records that were not in the gradebook yet.
     """
-    file = desk.folder / MARKED
+    new_records = []
+    file = desk.folder / ENTERED
     entered: dict[str, dict[str, str]] = (
         json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     )
     with _opened(url) as book:
         _enter_assignment(book)
+        there = {submission.student.id for submission in book.assignment_submissions(ASSIGNMENT)}
         for record in records:
-            if not record.key:  # could not be marked
+            before = entered.get(record.student, {})
+            stamp = _digest(f"{record.key} {url}")
+            same = before.get(STAMP) == stamp and student_id(record.student) in there
+            if same or not record.key:  # without a key, it could not be marked
                 continue
+            _enter_student(book, record, before)
             texts = {name: _digest(text) for name, text in (record.texts or {}).items()}
-            _enter_student(book, record, entered.get(record.student, {}))
-            entered[record.student] = texts
+            entered[record.student] = {**texts, STAMP: stamp}
+            new_records.append(record)
     new = file.with_suffix(".new")
     new.write_text(json.dumps(entered), encoding="utf-8")
     new.replace(file)
+    return new_records
 
 
 def written(students: Iterable[str], url: str) -> dict[str, list[Written]]:
@@ -81,7 +92,7 @@ def written(students: Iterable[str], url: str) -> dict[str, list[Written]]:
     with _opened(url) as book:
         for student in students:
             try:
-                submission = book.find_submission(ASSIGNMENT, _id(student))
+                submission = book.find_submission(ASSIGNMENT, student_id(student))
             except MissingEntry:
                 continue
             found[student] = sorted(
@@ -132,9 +143,9 @@ def _enter_assignment(book: Any) -> None:
 
 
 def _enter_student(book: Any, record: Record, entered: dict[str, str]) -> None:
-    book.update_or_create_student(_id(record.student))
+    book.update_or_create_student(student_id(record.student))
     with book.db.no_autoflush:  # half-made, it can't be written yet
-        submission = book.update_or_create_submission(ASSIGNMENT, _id(record.student))
+        submission = book.update_or_create_submission(ASSIGNMENT, student_id(record.student))
     points = {f"{result.part}-check": result.points for result in record.results}
     texts = record.texts or {}
     for notebook in submission.notebooks:
@@ -168,7 +179,7 @@ def _written(notebook: Any, grade: Any) -> Written:
     )
 
 
-def _id(student: str) -> str:
+def student_id(student: str) -> str:
     """Return a student's name in the gradebook: a folder's name may be no text."""
     return student.encode("utf-8", "backslashreplace").decode()
 

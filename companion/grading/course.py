@@ -1,0 +1,80 @@
+"""A folder in which nbgrader's formgrader shows the written answers, for marking by hand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+from companion.grading.desk import Record
+from companion.grading.gradebook import ASSIGNMENT, student_id
+from companion.grading.marker import PartResult
+from companion.grading.masters import student_versions, write, written
+
+CONFIG = """\
+c = get_config()
+c.CourseDirectory.root = {root!r}
+c.CourseDirectory.db_url = {url!r}
+"""
+# What begins a tag, a letter by another name, or a link's address, which may be code.
+ACTIVE = re.compile(r"<(?=[^\s\d=])|&(?=[#\w])|\](?=[(\[:])")
+FORBIDDEN = {"", ".", ".."}
+
+
+def write_course(records: Iterable[Record], folder: Path, url: str) -> None:
+    """Write what formgrader shows of each student who has handed in a written answer.
+
+    Args:
+        records: of the students.
+        folder: of the course; formgrader is to be started in it.
+        url: of the gradebook.
+    """
+    write(folder, {"nbgrader_config.py": CONFIG.format(root=str(folder.resolve()), url=url)})
+    versions = student_versions()
+    for record in records:
+        student = student_id(record.student)
+        if not record.key or student in FORBIDDEN or "/" in student:
+            continue
+        notebooks = {
+            f"{exercise}.ipynb": written(_shown(version, record))
+            for exercise, version in versions.items()
+        }
+        write(folder / "autograded" / student / ASSIGNMENT, notebooks)
+
+
+def harmless(text: str) -> str:
+    """Return a student's Markdown so that nothing in it is HTML or a link.
+
+    It is shown on a page that may change marks. A space after a sign changes no formula.
+
+    >>> harmless("$a<b$, <b>, [x](javascript:1), &lt;, $1 < 2$")
+    '$a< b$, < b>, [x] (javascript:1), & lt;, $1 < 2$'
+    """
+    return ACTIVE.sub(lambda match: f"{match[0]} ", text)
+
+
+def _shown(version: Any, record: Record) -> Any:
+    """Return the questions, the student's written answer, and what the marking said."""
+    notebook = deepcopy(version)
+    texts = record.texts or {}
+    results = {f"{result.part}-check": result for result in record.results}
+    cells = []
+    for cell in notebook.cells:
+        name = cell.metadata.get("nbgrader", {}).get("grade_id")
+        if cell.cell_type == "markdown":
+            cell.source = harmless(texts[name]) if name in texts else cell.source
+            cells.append(cell)
+        elif name in results:
+            text = _said(results[name])
+            cell.outputs = [nbformat.v4.new_output("stream", text=text)]  # type: ignore[no-untyped-call]
+            cells.append(cell)
+    notebook.cells = cells
+    return notebook
+
+
+def _said(result: PartResult) -> str:
+    return f"{result.status}. {result.message}".strip()
