@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from companion.mdp import TabularMDP, solve_values, evaluate, random_mdp
+from companion.mdp import TabularMDP, evaluate, random_mdp, solve_values
 from companion.mirror import natural_gradient
 from companion.mirror_example import comparison
 from companion.policy import FloatArray, softmax, uniform
