@@ -1,0 +1,257 @@
+"""Build the site from the executed notebooks: python book/website.py
+
+The texts and notebooks are copied into build/site-source, with what a page without a kernel needs,
+and Sphinx makes build/site of them. Nothing is executed but the draw functions of the live figures
+and the printed tables; the frames of a figure are kept in build/frames until the package changes.
+"""
+
+import ast
+import base64
+import hashlib
+import json
+import os
+import pkgutil
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from importlib import metadata
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import ledger
+import nbformat
+import printed_tables
+from live_html import at_start, figure_html
+from sections import ROOT, code_cells, find
+
+import companion
+from companion import frames
+from companion.drawing import LiveFigure
+
+BUILD = ROOT / "build"
+SOURCE, STATIC, KEPT = BUILD / "site-source", BUILD / "site-static", BUILD / "frames"
+FIGURES = "companion.figures."
+PAGE_BYTES = 1_500_000  # all frames of a page
+API_PACKAGES = ("companion", "companion.compiled", "companion.figures")
+SECTION_LIST = "notebooks/[0-9]*\n"
+LIVE_DIRECTIVE = re.compile(r"^```\{live\} (\S+)\n```$", flags=re.MULTILINE)
+MATHJAX = "sphinx-mathjax-offline/static/mathjax/tex-svg-full.js"
+
+
+class Shown(NamedTuple):
+    """A live figure in a notebook's cell; its name is module.NAME, under companion.figures."""
+
+    cell: str
+    name: str
+
+
+def shown(notebook: Any) -> list[Shown]:
+    """The live figures of a notebook, in order: what its cells give to `live`."""
+    names: dict[str, str] = {}
+    found = []
+    for cell in code_cells(notebook):
+        for node in ast.walk(ast.parse(cell.source)):
+            if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith(FIGURES):
+                for alias in node.names:
+                    names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+            elif isinstance(node, ast.Call) and ast.unparse(node.func) == "live":
+                first, dot, rest = ast.unparse(node.args[0]).partition(".")
+                found.append(Shown(cell.id, (names[first] + dot + rest).removeprefix(FIGURES)))
+    return found
+
+
+def live_figure(name: str) -> LiveFigure:
+    """The figure of this name."""
+    figure = pkgutil.resolve_name(FIGURES + name)
+    assert isinstance(figure, LiveFigure)
+    return figure
+
+
+def record_all(names: Iterable[str]) -> dict[str, Path]:
+    """The script with the frames of each figure, recorded again if the package has changed."""
+    digest = hashlib.sha256(metadata.version("matplotlib").encode())
+    package = Path(companion.__file__).parent
+    for path in sorted([*package.glob("*.py"), *package.glob("[cf]*/*.py")]):
+        digest.update(path.read_bytes())
+    version = digest.hexdigest()[:16]
+    KEPT.mkdir(parents=True, exist_ok=True)
+    scripts = {name: KEPT / f"{name}-{version}.js" for name in names}
+    for path in set(KEPT.iterdir()) - set(scripts.values()):
+        path.unlink()
+    missing = {name: path for name, path in scripts.items() if not path.exists()}
+    # The longest first, so that no process is left with it at the end.
+    order = sorted(missing, key=lambda name: -len(frames.grid(live_figure(name)).settings()))
+    with ProcessPoolExecutor(min(4, os.cpu_count() or 1), get_context("spawn")) as pool:
+        for done in [pool.submit(record_one, name, missing[name]) for name in order]:
+            print(done.result(), flush=True)
+    return scripts
+
+
+def record_one(name: str, path: Path) -> str:
+    """Record one figure, in a process of its own; returns what to say of it."""
+    start = time.perf_counter()
+    text = frames.script(name, live_figure(name))
+    partial = path.with_suffix(".part")
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(path)
+    count = len(frames.grid(live_figure(name)).settings())
+    return f"{name}: {count} frames, {len(text) / 1e3:.0f} kB, {time.perf_counter() - start:.0f} s"
+
+
+class Site:
+    """What the pages are made of: executed notebooks, and the data of their live figures."""
+
+    def __init__(self) -> None:
+        self.notebooks: dict[str, Any] = {
+            section.name: nbformat.read(section.notebook, as_version=4)  # type: ignore[no-untyped-call]
+            for section in find(ROOT)
+            if section.notebook.exists()
+        }
+        self.shown = {name: shown(notebook) for name, notebook in self.notebooks.items()}
+        self.scripts = record_all({s.name for every in self.shown.values() for s in every})
+        self.data = {
+            name: json.loads(path.read_text(encoding="utf-8").partition(",")[2][:-3])
+            for name, path in self.scripts.items()
+        }
+        self.pictures: dict[str, bytes] = {}
+
+    def problems(self) -> list[str]:
+        """Pages whose frames are too large."""
+        sizes = {
+            page: sum(self.scripts[name].stat().st_size for name in {s.name for s in every})
+            for page, every in self.shown.items()
+        }
+        return [
+            f"notebooks/{page}.ipynb: {size / 1e6:.2f} MB of frames"
+            for page, size in sizes.items()
+            if size > PAGE_BYTES
+        ]
+
+    def html(self, name: str, ident: str, root: str) -> str:
+        """A live figure as HTML."""
+        return figure_html(name, live_figure(name), self.data[name], ident=ident, root=root)
+
+    def put_live(self, page: str) -> None:
+        """Replace the outputs of a notebook's live cells, keeping their pictures."""
+        cells = {cell.id: cell for cell in self.notebooks[page].cells}
+        for cell, name in self.shown[page]:
+            (output,) = (o for o in cells[cell].outputs if "image/png" in o.get("data", {}))
+            alt, numbers = at_start(live_figure(name), self.data[name])
+            words = " ".join([alt, *(f"{key} {value}" for key, value in numbers.items())])
+            if output.data["text/plain"].split() != words.split():
+                raise SystemExit(f"{page}, {cell}: not what {name} draws now: run make execute")
+            self.pictures.setdefault(name, base64.b64decode(output.data["image/png"]))
+            output.data = {"text/html": self.html(name, cell, "../")}
+
+
+def stage(site: Site) -> None:
+    """Write the sources that Sphinx reads."""
+    for folder in (SOURCE, STATIC):
+        shutil.rmtree(folder, ignore_errors=True)
+    for folder in ("book", "notebooks", "downloads", "generated", "api"):
+        (SOURCE / folder).mkdir(parents=True)
+    titles = {name: title(notebook) for name, notebook in site.notebooks.items()}
+    (SOURCE / "generated/ledger.md").write_text(ledger.markdown(site.notebooks, titles))
+    (SOURCE / "generated/tables.md").write_text(printed_tables.markdown())
+    (SOURCE / "generated/api.md").write_text(stage_api())
+    shutil.copy(ROOT / "README.md", SOURCE)
+    for text in (ROOT / "book").glob("[!0-9]*.md"):
+        shutil.copy(text, SOURCE / "book")
+    for name in site.notebooks:
+        shutil.copy(ROOT / "notebooks" / f"{name}.ipynb", SOURCE / "downloads")
+        stage_notebook(site, name)
+    stage_index(site, titles)
+    stage_static(site)
+
+
+def stage_notebook(site: Site, name: str) -> None:
+    """Write a section with its live figures, a link to its notebook, and targets at its claims."""
+    site.put_live(name)
+    notebook = site.notebooks[name]
+    first = notebook.cells[0]
+    heading, _, rest = first.source.partition("\n\n")
+    links = f"[Download the notebook](path:../downloads/{name}.ipynb), [run it](../book/running.md)"
+    first.source = f"{heading}\n\n{links}\n\n{rest}"
+    claiming = {claim.cell for claim in ledger.claims(notebook)}
+    cells = []
+    for cell in notebook.cells:
+        if cell.id in claiming:
+            target = f"({ledger.anchor(cell.id)})="
+            cells.append(nbformat.v4.new_markdown_cell(target))  # type: ignore[no-untyped-call]
+        cells.append(cell)
+    notebook.cells = cells
+    nbformat.write(notebook, SOURCE / f"notebooks/{name}.ipynb")  # type: ignore[no-untyped-call]
+
+
+def stage_index(site: Site, titles: Mapping[str, str]) -> None:
+    """Move the start page to the root of the site, with its live figure and numbered sections."""
+    page = SOURCE / "book/index.md"
+    text = re.sub(r"\]\((?!\.\./|https?:)", "](book/", page.read_text(encoding="utf-8"))
+    entries = [f"{name[:2]} {title} <notebooks/{name}>\n" for name, title in titles.items()]
+    text = text.replace("](../", "](").replace(SECTION_LIST, "".join(entries))
+
+    def figure(found: re.Match[str]) -> str:
+        return f"````{{raw}} html\n{site.html(found[1], 'start', '')}````"
+
+    (SOURCE / "index.md").write_text(LIVE_DIRECTIVE.sub(figure, text), encoding="utf-8")
+    page.unlink()
+
+
+def stage_static(site: Site) -> None:
+    """Copy pictures, frames and MathJax to where pages find them."""
+    (STATIC / "live").mkdir(parents=True)
+    for name, picture in site.pictures.items():
+        (STATIC / f"live/{name}.png").write_bytes(picture)
+        shutil.copy(site.scripts[name], STATIC / f"live/{name}.js")
+    (STATIC / "mathjax").mkdir()
+    mathjax = metadata.distribution("sphinx-mathjax-offline").locate_file(MATHJAX)
+    shutil.copy(str(mathjax), STATIC / "mathjax")
+
+
+def stage_api() -> str:
+    """Write a page for each module; returns the table of them."""
+    lines = ["| Module | What it holds |", "|---|---|"]
+    for package in API_PACKAGES:
+        for info in pkgutil.iter_modules(pkgutil.resolve_name(package).__path__, f"{package}."):
+            if not info.ispkg:
+                first, *_ = str(pkgutil.resolve_name(info.name).__doc__).splitlines()
+                page = f"# {info.name}\n\n```{{eval-rst}}\n.. automodule:: {info.name}\n```\n"
+                (SOURCE / f"api/{info.name}.md").write_text(page, encoding="utf-8")
+                lines.append(f"| [{info.name}](../api/{info.name}.md) | {first} |")
+    return "\n".join(lines)
+
+
+def title(notebook: Any) -> str:
+    return str(notebook.cells[0].source).partition("\n")[0].removeprefix("# ")
+
+
+def sphinx() -> int:
+    """Run Sphinx from nothing; a warning is an error."""
+    site = BUILD / "site"
+    shutil.rmtree(site, ignore_errors=True)
+    strict = ["-W", "--keep-going", "-E", "-q", "-d", str(BUILD / "doctrees")]
+    where = ["-c", str(ROOT / "book"), str(SOURCE), str(site)]
+    return subprocess.run([sys.executable, "-m", "sphinx", *strict, *where], check=False).returncode
+
+
+def build() -> Mapping[str, Path]:
+    """Build the whole site; returns the scripts with its frames."""
+    start = time.perf_counter()
+    site = Site()
+    if problems := site.problems():
+        raise SystemExit("\n".join(problems))
+    stage(site)
+    if code := sphinx():
+        raise SystemExit(code)
+    print(f"build/site/index.html, {time.perf_counter() - start:.0f} s")
+    return site.scripts
+
+
+if __name__ == "__main__":
+    os.environ["OMP_NUM_THREADS"] = "1"  # a process per core needs no more
+    build()
