@@ -13,8 +13,16 @@ import ipywidgets as widgets
 from companion.drawing import Choice, Drawing, LiveFigure, Slider
 from companion.render import WIDTH, Renderer
 
-EM = 13  # CSS pixels, of JupyterLab's font in controls
 LETTER = 0.56  # em, of a wide letter
+
+# ipywidgets gives the handle of a slider neither a name nor, on a log scale, its value; a picture
+# that has arrived can.
+NAME_SLIDERS = """const panel = this.closest('.widget-vbox');
+for (const handle of panel.querySelectorAll('[role=slider]')) {
+  const row = handle.closest('.widget-hbox');
+  handle.setAttribute('aria-label', row.querySelector('label').textContent);
+  handle.setAttribute('aria-valuetext', row.querySelector('input, select').value);
+}"""
 
 
 class Panel:
@@ -49,11 +57,11 @@ class Panel:
     def watch(self, on: bool) -> None:
         """Draw whenever a control changes its value, or do not."""
         for control in self.controls.values():
-            (control.value.observe if on else control.value.unobserve)(self.redraw, names="value")
+            (control.box.observe if on else control.box.unobserve)(self.redraw, names="value")
 
     def parameters(self) -> dict[str, float | str]:
         """Return the present setting of every control."""
-        return {keyword: control.value.value for keyword, control in self.controls.items()}
+        return {keyword: control.box.value for keyword, control in self.controls.items()}
 
     def redraw(self, _: object = None) -> None:
         """Draw at the present setting; an error takes the place of the picture."""
@@ -73,7 +81,7 @@ class Panel:
         """Put every control back to its start, drawing once."""
         self.watch(False)
         for keyword, start in self.figure.defaults().items():
-            self.controls[keyword].value.value = start
+            self.controls[keyword].box.value = start
         self.watch(True)
         self.redraw()
 
@@ -83,7 +91,7 @@ class Panel:
         return (
             f'<img src="data:image/png;base64,{data}" alt="{html.escape(drawing.alt)}"'
             f' width="{WIDTH}" height="{self.height:.0f}" decoding="sync"'
-            ' style="display: block; max-width: 100%; height: auto">'
+            f' style="display: block; max-width: 100%; height: auto" onload="{NAME_SLIDERS}">'
         )
 
     def _table(self, drawing: Drawing) -> str:
@@ -104,53 +112,74 @@ _CELL = "padding: 0.1em 1.5em 0.1em 0; text-align: left; font-weight: normal; ve
 
 
 class _Control:
-    """One labelled row of a panel; `value` is the widget whose value counts."""
+    """One labelled row of a panel: a box, whose `value` counts, and a slider that follows it.
+
+    JupyterLab keeps the arrow keys from everything but sliders, so a choice has one too.
+    """
 
     def __init__(self, control: Slider | Choice, letters: int) -> None:
-        label = f"{letters * LETTER * EM:.0f}px"
-        look: dict[str, Any] = {
-            "description": _label(control),
-            "style": {"description_width": label},
-            "layout": {"width": f"calc({label} + 7em)", "flex": "0 0 auto"},
-        }
-        if isinstance(control, Choice):
-            self.value = self.row = widgets.Dropdown(
-                options=control.options, value=control.start, **look
-            )
-            return
-        self.slider = _slider(control)
-        box = widgets.BoundedIntText if control.whole else widgets.BoundedFloatText
-        self.value = box(control.start, min=control.low, max=control.high, **look)
-        self.row = widgets.HBox(
-            [self.value, self.slider], layout={"flex_flow": "row wrap", "max_width": f"{WIDTH}px"}
+        width = f"{letters * LETTER:.1f}em"
+        self.box = _box(
+            control,
+            description=_label(control),
+            style={"description_width": width},
+            layout={"width": f"calc({width} + 8em)", "flex": "0 0 auto"},
         )
+        self.slider = _slider(control)
+        self.row = widgets.HBox(
+            [self.box, self.slider], layout={"flex_flow": "row wrap", "max_width": f"{WIDTH}px"}
+        )
+        self.control = control
+        self.stop: Any = control.start  # of the slider; a typed number may lie between two
         self.slider.observe(self._moved, names="value")
-        self.value.observe(self._typed, names="value")
+        self.box.observe(self._set, names="value")
 
     def _moved(self, _: object) -> None:
-        self.value.value = rounded(self.slider.value)
+        stop = rounded(self.slider.value)
+        if stop != self.stop:
+            self.stop = stop
+            self.box.value = stop
 
-    def _typed(self, _: object) -> None:
-        if rounded(self.slider.value) != self.value.value:
-            self.slider.value = self.value.value
+    def _set(self, _: object) -> None:
+        stop = nearest_stop(self.control, self.box.value)
+        if stop != self.stop:
+            self.stop = stop
+            self.slider.value = stop
 
 
-def rounded(value: float) -> float:
+def rounded(value: Any) -> Any:
     """Round to six digits, as the grid of a slider is: 0.15, where steps add up to 0.1500...02."""
-    return value if isinstance(value, int) else float(f"{value:.6g}")
+    return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
+def nearest_stop(control: Slider | Choice, value: Any) -> Any:
+    """Return where a slider stands for a value in its range."""
+    if isinstance(control, Choice):
+        return value
+    scale = math.log if control.log else float
+    return min([*control.grid(), control.high], key=lambda stop: abs(scale(stop) - scale(value)))
 
 
 def _label(control: Slider | Choice) -> str:
     return f"{control.symbol}  {control.name}"
 
 
-def _slider(control: Slider) -> Any:
+def _box(control: Slider | Choice, **look: Any) -> Any:
+    if isinstance(control, Choice):
+        return widgets.Dropdown(options=control.options, value=control.start, **look)
+    kind = widgets.BoundedIntText if control.whole else widgets.BoundedFloatText
+    return kind(control.start, min=control.low, max=control.high, **look)
+
+
+def _slider(control: Slider | Choice) -> Any:
     look: dict[str, Any] = {
         "value": control.start,
-        "step": control.step,
         "readout": False,
         "layout": {"width": "auto", "flex": "1 1 12em"},
     }
+    if isinstance(control, Choice):
+        return widgets.SelectionSlider(options=control.options, **look)
+    look["step"] = control.step
     if control.log:
         low, high = math.log10(control.low), math.log10(control.high)
         return widgets.FloatLogSlider(min=low, max=high, **look)

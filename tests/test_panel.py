@@ -52,24 +52,36 @@ def test_a_move_of_the_slider_draws_once_and_shows_number_picture_and_alt(panel:
     before = panel.view.value
     panel.controls["x"].slider.value = 2.0
     assert DRAWN == [(2.0, 2, "one")]
-    assert panel.controls["x"].value.value == 2.0
+    assert panel.controls["x"].box.value == 2.0
     assert panel.view.value.count("<img ") == 1
     assert 'alt="A &quot;line&quot; to 2."' in panel.view.value
     assert ">4</td>" in panel.view.value
     assert panel.view.value != before
 
 
-def test_a_typed_number_moves_the_slider_and_draws_once(panel: Panel) -> None:
-    panel.controls["x"].value.value = 0.123
-    panel.controls["n"].value.value = 3
-    panel.controls["kind"].value.value = "two"
+def test_a_typed_number_is_kept_while_the_slider_goes_to_the_stop_beside_it(panel: Panel) -> None:
+    x = panel.controls["x"]
+    x.box.value = 0.123
+    panel.controls["n"].box.value = 3
+    panel.controls["kind"].box.value = "two"
     assert DRAWN == [(0.123, 2, "one"), (0.123, 3, "one"), (0.123, 3, "two")]
-    assert panel.controls["x"].slider.value == 0.123
+    assert x.slider.value == 0.1
+    x.slider.value = 0.1 + 1e-9  # as the browser answers
+    assert x.box.value == 0.123
+    x.slider.value = 0.15000000000000002
+    assert x.box.value == 0.15
+    assert len(DRAWN) == 4
+
+
+def test_on_a_log_scale_the_stop_beside_a_number_is_the_nearest_in_ratio() -> None:
+    control = Panel(LOG, number).controls["x"]
+    control.box.value = 7.4  # between 5.62341 and 10, whose geometric mean is 7.499
+    assert control.slider.value == 5.62341
 
 
 def test_a_typed_number_outside_the_range_becomes_its_end(panel: Panel) -> None:
-    panel.controls["x"].value.value = 99.0
-    panel.controls["n"].value.value = -5
+    panel.controls["x"].box.value = 99.0
+    panel.controls["n"].box.value = -5
     assert panel.parameters() == {"x": 4.0, "n": 1, "kind": "one"}
 
 
@@ -99,8 +111,8 @@ def test_an_error_takes_the_pictures_place_and_the_next_move_draws_again(panel: 
 def test_reset_draws_the_first_setting_once(panel: Panel) -> None:
     first = panel.view.value
     panel.controls["x"].slider.value = 2.5
-    panel.controls["n"].value.value = 3
-    panel.controls["kind"].value.value = "two"
+    panel.controls["n"].box.value = 3
+    panel.controls["kind"].box.value = "two"
     DRAWN.clear()
     panel.reset()
     assert DRAWN == [(1.0, 2, "one")]

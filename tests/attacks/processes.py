@@ -147,7 +147,9 @@ time.sleep(0.05)
         HONEST + "import os\nos.execv('/proc/self/exe', ['python', '-c', 'pass'])",
         "crashed",
     ),
-    Attack("alarm", HONEST + "import signal\nsignal.setitimer(0, 0.001)\nsignal.pause()", "crashed"),
+    Attack(
+        "alarm", HONEST + "import signal\nsignal.setitimer(0, 0.001)\nsignal.pause()", "crashed"
+    ),
     beside(
         "traces the parent",
         LIBC + "print(libc.ptrace(16, os.getppid(), 0, 0), os.strerror(ctypes.get_errno()))",
