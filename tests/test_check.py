@@ -205,11 +205,30 @@ class Equal(float):
     __hash__ = float.__hash__
 
 
+class EveryClass(type):
+    """Its classes claim to be each class that they are compared with."""
+
+    def __eq__(cls, other):
+        return True
+
+    def __hash__(cls):
+        return hash(float)
+
+
+class Disguised(metaclass=EveryClass):
+    """Would be the number 1.0."""
+
+    def __float__(self):
+        return 1.0
+
+
 @pytest.mark.parametrize(
     "value",
     [
         Equal(1.0),
         [Equal(1.0)],
+        Disguised(),
+        [Disguised()],
         namedtuple("Pair", "x y")(1.0, 2.0),
         type("Array", (np.ndarray,), {})(2),
         [[[[[1.0]]]]],

@@ -40,15 +40,16 @@ def plain(value: object) -> Any:
 
 
 def _plain(value: Any, depth: int) -> Any:
+    # By identity: the class of a class could redefine what `==`, and so `in`, says of it.
     kind = type(value)
-    if kind in (float, int):
+    if kind is float or kind is int:
         return _number(value)
-    if kind is np.ndarray or kind in SCALARS:
+    if kind is np.ndarray or any(kind is scalar for scalar in SCALARS):
         return _from_array(value)
     torch = sys.modules.get("torch")  # a tensor exists only where torch has been imported
-    if torch is not None and kind in (torch.Tensor, torch.nn.Parameter):
+    if torch is not None and (kind is torch.Tensor or kind is torch.nn.Parameter):
         return _plain(value.detach().tolist(), depth)
-    if kind not in (list, tuple):
+    if kind is not list and kind is not tuple:
         raise NotPlain(f"{_named(kind)} where a number or an array of numbers is expected")
     if depth == DEEPEST or len(value) > MOST_NUMBERS:
         raise NotPlain(f"lists more than {DEEPEST} deep or {MOST_NUMBERS:,} long")
