@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from companion.exercises.part import Part
 
-EXERCISES = ("20-1", "20-2", "20-3", "20-4", "20-5", "20-6", "20-7", "20-8")
+EXERCISES = (
+    *("20-1", "20-2", "20-3", "20-4", "20-5", "20-6", "20-7", "20-8"),
+    *("further-1",),
+)
 
 PARTS: dict[str, Part]  # every automatic part by its id, "20-1-a" and so on
 

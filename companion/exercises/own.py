@@ -77,6 +77,15 @@ def own_batch(student: str) -> Batch:
     return draw_batch(generator(student, "batch"), n=40, d=4)
 
 
+def own_probabilities(student: str) -> FloatArray:
+    """Return the student's own policy in one state: five actions, one common and one rare.
+
+    >>> float(own_probabilities("ada").max()) > 0.8
+    True
+    """
+    return draw_probabilities(generator(student, "old probabilities"))
+
+
 def draw_mdp(rng: np.random.Generator) -> TabularMDP:
     """Draw a small MDP of numbers that are short to print; half of them have an absorbing state."""
     n_actions = int(rng.integers(2, 4))
@@ -95,6 +104,13 @@ def draw_policies(mdp: TabularMDP, rng: np.random.Generator) -> tuple[FloatArray
     pairs = hundredths(0.1 + rng.random((PAIRS, 2, *mdp.shape)) ** 2)
     old, new = pairs[np.abs(np.diff(expected_return(mdp, pairs))).argmax()]
     return old, new
+
+
+def draw_probabilities(rng: np.random.Generator) -> FloatArray:
+    """Draw probabilities, in thousandths, of one common, one rare and three other actions."""
+    rare = 0.005 + 0.01 * rng.random(1)
+    rest = np.round(np.append(rare, 0.02 + 0.04 * rng.random(3)), 3)
+    return np.round(rng.permutation(np.append(rest, 1 - rest.sum())), 3)
 
 
 def draw_quadratic(rng: np.random.Generator, size: int) -> Quadratic:
