@@ -13,6 +13,8 @@ from companion.policy import FloatArray, softmax
 
 # Of so many pairs of policies the one is taken whose returns differ most.
 PAIRS = 16
+# Standard deviation of a bandit's rewards around their means, which differ by about 1.
+NOISE = 1.5
 
 
 def generator(student: str, *purpose: str) -> np.random.Generator:
@@ -77,6 +79,21 @@ def own_batch(student: str) -> Batch:
     return draw_batch(generator(student, "batch"), n=40, d=4)
 
 
+class Bandit(NamedTuple):
+    """What a softmax-linear policy has collected from a contextual bandit, and the truth."""
+
+    features: FloatArray  # (N, d) of the contexts
+    W: FloatArray  # (d, A), of the policy: its logits are features @ W
+    means: FloatArray  # (N, A) expected rewards, which no agent would know
+    actions: NDArray[np.int64]  # (N,)
+    adv: FloatArray  # (N,) the noisy reward minus its expectation under the policy
+
+
+def own_bandit(student: str) -> Bandit:
+    """Return the student's own bandit: 40 contexts of 4 features, and a policy of 3 actions."""
+    return draw_bandit(generator(student, "contextual bandit"), n=40, d=4)
+
+
 def own_probabilities(student: str) -> FloatArray:
     """Return the student's own policy in one state: five actions, one common and one rare.
 
@@ -126,6 +143,17 @@ def draw_batch(rng: np.random.Generator, n: int, d: int, n_actions: int = 3) -> 
     W = np.round(uniform(rng, (d, n_actions)), 2)
     actions = draw_actions(softmax(features @ W), rng)
     return Batch(features, W, actions, np.round(2 * uniform(rng, n), 2))
+
+
+def draw_bandit(rng: np.random.Generator, n: int, d: int, n_actions: int = 3) -> Bandit:
+    """Draw contexts, a policy that is not too sure, linear expected rewards, and noisy rewards."""
+    features = np.round(uniform(rng, (n, d)) * np.geomspace(2.0, 0.5, d), 2)
+    W = np.round(0.6 * uniform(rng, (d, n_actions)), 2)
+    means = np.round(features @ uniform(rng, (d, n_actions)), 2)
+    p = softmax(features @ W)
+    actions = draw_actions(p, rng)
+    reward = means[np.arange(n), actions] + NOISE * rng.standard_normal(n)
+    return Bandit(features, W, means, actions, np.round(reward - (p * means).sum(axis=1), 2))
 
 
 def draw_actions(p: FloatArray, rng: np.random.Generator) -> NDArray[np.int64]:
