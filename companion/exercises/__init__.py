@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 EXERCISES = (
     *("20-1", "20-2", "20-3", "20-4", "20-5", "20-6", "20-7", "20-8"),
-    *("further-1", "further-2", "further-3"),
+    *("further-1", "further-2", "further-3", "further-4"),
 )
 
 PARTS: dict[str, Part]  # every automatic part by its id, "20-1-a" and so on

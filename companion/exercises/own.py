@@ -153,7 +153,8 @@ def draw_bandit(rng: np.random.Generator, n: int, d: int, n_actions: int = 3) ->
     p = softmax(features @ W)
     actions = draw_actions(p, rng)
     reward = means[np.arange(n), actions] + NOISE * rng.standard_normal(n)
-    return Bandit(features, W, means, actions, np.round(reward - (p * means).sum(axis=1), 2))
+    adv = np.round(reward - (p * means).sum(axis=1), 2)
+    return Bandit(features, W, means, actions, np.where(adv == 0, 0.01, adv))  # each has a sign
 
 
 def draw_actions(p: FloatArray, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -162,7 +162,6 @@ def reuse_numbers(
     *,
     run: Callable[..., Any] = reuse,
     measure: Callable[..., Any] = departure,
-    lost: Callable[..., Any] = lambda ratio, adv, clip: ~keeps(ratio, adv, clip) & (adv != 0),
     of_all: bool = False,
 ) -> Any:
     """Return KL with and without the clip, without it after one pass, and what is outside."""
@@ -175,7 +174,7 @@ def reuse_numbers(
         after(*c) for c in ((clip_range, passes), (NEVER, passes), (NEVER, 1), (clip_range, EARLY))
     )
     far = [measure(features, W, new_W, actions, clip_range) for new_W in (once, free, clipped)]
-    gone = lost(ratios(features, W, early, actions), adv, clip_range)
+    gone = ~keeps(ratios(features, W, early, actions), adv, clip_range)
     still = np.abs(ratios(features, W, clipped, actions) - 1) > clip_range
     kls = [one[0] for one in far]
     among = len(adv) if of_all else gone.sum()

@@ -300,7 +300,7 @@ def numbers(batch, clip_range, lr, passes, size, far=mean_kl, **options):
 
     once, free, clipped = run(np.inf, 1), run(np.inf, passes), run(clip_range, passes)
     early = ratios(features, W, run(clip_range, 3), actions)
-    gone = (slopes(early, adv, clip_range) == 0) & (adv != 0)
+    gone = slopes(early, adv, clip_range) == 0
     late = ratios(features, W, clipped, actions)
     return [
         *(far(features, W, new_W) for new_W in (once, free, clipped)),
@@ -378,7 +378,7 @@ def _(features, W, actions, adv, clip_range, lr, passes, size):
         ratios(features, W, ascend(batch, clip_range, lr, parts(len(adv), size, k)), actions)
         for k in (3, passes)
     )
-    gone = (slopes(early, adv, clip_range) == 0) & (adv != 0)
+    gone = slopes(early, adv, clip_range) == 0
     share = np.mean(gone & (np.abs(late - 1) > clip_range))
     return [*numbers(batch, clip_range, lr, passes, size)[:5], share]
 
