@@ -1,0 +1,267 @@
+"""PPO's update: epochs of shuffled minibatches on one batch. A2C is its case of one epoch."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from companion.actor_critic import ActorCritic
+from companion.advantage import lambda_targets, standardized
+from companion.batch import Batch
+from companion.diagnostics import approximate_kl, explained_variance
+from companion.objective import (
+    adapt_beta,
+    clipped_objective,
+    fraction_outside,
+    penalized_objective,
+    ratio,
+)
+from companion.ppo_settings import PPOSettings
+from companion.value_loss import clipped_value_loss
+
+
+class Diverged(FloatingPointError):
+    """Training has run into NaN or infinity; the message says where, and what was healthy last."""
+
+
+@dataclass(frozen=True)
+class EpochRecord:
+    """One pass over the batch: means over its minibatches, each taken before its step."""
+
+    loss: float
+    value_loss: float  # mean squared error, clipped if the settings say so
+    entropy: float  # nats
+    kl: float  # mean KL(old, new), exact in each state, nats
+    kl_direct: float  # the two estimates of it from the actions taken
+    kl_low_variance: float
+    outside: float  # share of the ratios outside the band
+    largest_ratio: float  # of all minibatches
+    grad_norm: float  # before it is limited
+
+
+@dataclass(frozen=True)
+class UpdateRecord:
+    """What an update did."""
+
+    epochs: tuple[EpochRecord, ...]  # fewer than the settings' if the KL ended them
+    explained_variance: float  # of the value targets, by the values before the update
+    beta: float  # penalty coefficient of this update; 0 for a method without one
+
+
+class Samples(NamedTuple):
+    """What the loss needs of each step, frozen when the update begins."""
+
+    obs: Tensor  # (n, ...)
+    actions: Tensor  # (n,) or (n, d)
+    adv: Tensor  # (n,)
+    target: Tensor  # (n,): TD(lambda) returns
+    v_old: Tensor  # (n,)
+    logp_old: Tensor  # (n,)
+    old: Tensor  # (n, ...): the policy's rows, which its distribution is made of
+
+
+class Terms(NamedTuple):
+    """A loss on samples, and what it was made of."""
+
+    loss: Tensor
+    value_loss: Tensor
+    entropy: Tensor
+    kl: Tensor  # mean over the samples' states
+    logp: Tensor  # (n,)
+    ratio: Tensor  # (n,)
+
+
+class PPO:
+    """An agent that learns by PPO.
+
+    Args:
+        agent: policy and value network; the parameters change in place.
+        settings: how.
+        rng: source of the shuffles.
+    """
+
+    def __init__(
+        self, agent: ActorCritic, settings: PPOSettings, *, rng: np.random.Generator
+    ) -> None:
+        self.agent, self.settings, self.rng = agent, settings, rng
+        self.adam = torch.optim.Adam(agent.parameters(), settings.lr, eps=settings.adam_eps)
+        self.beta = settings.beta if settings.method in ("kl", "adaptive kl") else 0.0
+        self.updates = 0
+        self.healthy: EpochRecord | None = None
+
+    def update(self, batch: Batch, progress: float = 0.0) -> UpdateRecord:
+        """Learn from a batch that the present policy collected.
+
+        Args:
+            batch: steps.
+            progress: share of the training that is over, in [0, 1), for what is annealed.
+
+        Returns:
+            UpdateRecord.
+
+        Raises:
+            Diverged: loss, values or ratios are not finite.
+        """
+        samples = freeze(self.agent, batch, self.settings)
+        left = 1.0 - progress
+        for group in self.adam.param_groups:
+            group["lr"] = self.settings.lr * (left if self.settings.anneal_lr else 1.0)
+        beta, epochs = self.beta, []
+        for epoch in range(self.settings.epochs):
+            self.healthy = self._epoch(samples, left if self.settings.anneal_clip else 1.0, epoch)
+            epochs.append(self.healthy)
+            if self.settings.stop_kl is not None and self.healthy.kl > self.settings.stop_kl:
+                break
+        if self.settings.method == "adaptive kl":
+            with torch.no_grad():
+                now = self.agent.kind.of(samples.old).kl(self.agent.distribution(samples.obs))
+            self.beta = adapt_beta(beta, float(now.mean()), self.settings.target_kl)
+        self.updates += 1
+        explained = explained_variance(samples.v_old, samples.target)
+        return UpdateRecord(tuple(epochs), explained, beta)
+
+    def _epoch(self, samples: Samples, clip_scale: float, epoch: int) -> EpochRecord:
+        n = len(samples.adv)
+        size = self.settings.minibatch or n
+        order = torch.from_numpy(self.rng.permutation(n)) if size < n else torch.arange(n)
+        rows = []
+        for k, index in enumerate(torch.split(order, size)):
+            part = Samples(*(tensor[index] for tensor in samples)) if size < n else samples
+            try:
+                terms = ppo_loss(self.agent, part, self.settings, self.beta, clip_scale)
+                rows.append(self._step(terms, part))
+            except (ValueError, FloatingPointError) as error:
+                raise Diverged(
+                    f"update {self.updates}, epoch {epoch}, minibatch {k}: {error}; "
+                    f"last healthy epoch: {self.healthy}"
+                ) from error
+        columns = {name: [getattr(row, name) for row in rows] for name in FIELDS}
+        means = {name: float(np.mean(column)) for name, column in columns.items()}
+        return EpochRecord(**means | {"largest_ratio": max(columns["largest_ratio"])})
+
+    def _step(self, terms: Terms, part: Samples) -> EpochRecord:
+        if not math.isfinite(loss := terms.loss.item()):
+            raise FloatingPointError(f"the loss is {loss}")
+        self.adam.zero_grad()
+        terms.loss.backward()  # type: ignore[no-untyped-call]
+        limit = self.settings.max_grad_norm or math.inf
+        norm = nn.utils.clip_grad_norm_(self.agent.parameters(), limit)
+        self.adam.step()
+        r, widths = terms.ratio.detach(), (self.settings.clip_range, self.settings.clip_range_high)
+        estimates = approximate_kl(terms.logp.detach(), part.logp_old)
+        return EpochRecord(
+            loss,
+            terms.value_loss.item(),
+            terms.entropy.item(),
+            terms.kl.item(),
+            estimates.direct,
+            estimates.low_variance,
+            fraction_outside(r, *widths),
+            r.max().item(),
+            norm.item(),
+        )
+
+
+FIELDS = tuple(field.name for field in fields(EpochRecord))
+
+
+@torch.no_grad()
+def freeze(agent: ActorCritic, batch: Batch, settings: PPOSettings) -> Samples:
+    """Compute what an update on a batch starts from: advantages, targets, old policy and values.
+
+    Args:
+        agent: with the parameters that collected the batch.
+        batch: steps.
+        settings: gamma, lam and normalize count.
+
+    Returns:
+        Samples.
+    """
+    obs, actions = torch.from_numpy(batch.obs), torch.from_numpy(batch.actions)
+    v, following = (agent.values(torch.from_numpy(x)) for x in (batch.obs, batch.next_obs))
+    made = lambda_targets(
+        batch.rewards,
+        v.numpy(),
+        following.numpy(),
+        batch.terminated,
+        batch.last,
+        settings.gamma,
+        settings.lam,
+    )
+    adv = standardized(made.adv) if settings.normalize == "batch" else made.adv
+    old = agent.policy(obs)
+    logp_old = agent.kind.of(old).logp(actions)
+    target = torch.from_numpy(made.target)
+    return Samples(obs, actions, torch.from_numpy(adv), target, v, logp_old, old)
+
+
+def ppo_loss(
+    agent: ActorCritic,
+    samples: Samples,
+    settings: PPOSettings,
+    beta: float = 0.0,
+    clip_scale: float = 1.0,
+) -> Terms:
+    """Compute PPO's loss (minimized) on samples.
+
+    - mean objective + c_v mean (v - G)^2 - c_H mean entropy  (chapter, section 7)
+
+    Args:
+        agent: policy and value network.
+        samples: the whole batch, or a minibatch of it.
+        settings: method and coefficients.
+        beta: penalty coefficient, for a method with one.
+        clip_scale: what the band's widths are multiplied by, above 0.
+
+    Returns:
+        Terms, differentiable in the agent's parameters.
+
+    Raises:
+        ValueError: a ratio, a value or an advantage is not finite.
+
+    Reference: Schulman et al. 2017, equation 9.
+    """
+    pi, v = agent.distribution(samples.obs), agent.values(samples.obs)
+    logp = pi.logp(samples.actions)
+    r, adv = ratio(logp, samples.logp_old), samples.adv
+    if settings.normalize == "minibatch":
+        adv = torch.from_numpy(standardized(adv.numpy()))
+    kl = agent.kind.of(samples.old).kl(pi)
+    if settings.method == "clip":
+        high = settings.clip_range_high or settings.clip_range
+        objective = clipped_objective(r, adv, settings.clip_range * clip_scale, high * clip_scale)
+    else:
+        objective = penalized_objective(r, adv, kl, beta)
+    if settings.value_clip_range is None:
+        value_loss = ((v - samples.target) ** 2).mean()
+    else:
+        width = settings.value_clip_range
+        value_loss = clipped_value_loss(v, samples.v_old, samples.target, width).mean()
+    entropy = pi.entropy().mean()
+    loss = settings.value_coefficient * value_loss - settings.entropy_coefficient * entropy
+    return Terms(loss - objective.mean(), value_loss, entropy, kl.mean(), logp, r)
+
+
+def a2c_loss(agent: ActorCritic, samples: Samples, settings: PPOSettings) -> Tensor:
+    """Compute A2C's loss (minimized), which knows no ratio: PPO's of one epoch has its gradient.
+
+    - mean A log pi(a|s) + c_v mean (v - G)^2 - c_H mean entropy  (chapter, section 7)
+
+    Args:
+        agent, samples, settings: as for `ppo_loss`; of the settings, the coefficients count.
+
+    Returns:
+        The loss, differentiable in the agent's parameters.
+
+    Reference: Mnih et al. 2016, section 4; Huang et al. 2022b, "A2C is a special case of PPO".
+    """
+    pi = agent.distribution(samples.obs)
+    gain = (samples.adv * pi.logp(samples.actions)).mean()
+    value_loss = ((agent.values(samples.obs) - samples.target) ** 2).mean()
+    bonus = settings.entropy_coefficient * pi.entropy().mean()
+    return settings.value_coefficient * value_loss - gain - bonus

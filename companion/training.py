@@ -1,0 +1,130 @@
+"""Training on a Gymnasium environment: collect, learn, and again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+
+from companion import validation
+from companion.actor_critic import ActorCritic, actor_critic
+from companion.batch import Batch
+from companion.ppo import PPO, Diverged, UpdateRecord
+from companion.ppo_settings import PPOSettings
+from companion.rollout import VectorRollout
+from companion.trpo import TRPO, TRPORecord, TRPOSettings
+
+Record = TypeVar("Record", covariant=True)
+
+
+class Learner(Protocol[Record]):
+    """What learns from batches: PPO or TRPO."""
+
+    @property
+    def agent(self) -> ActorCritic:
+        """The agent that collects."""
+
+    def update(self, batch: Batch, progress: float = 0.0) -> Record:
+        """Learn from a batch."""
+
+
+@dataclass(frozen=True)
+class Iteration(Generic[Record]):
+    """One batch, and what was learned from it."""
+
+    steps: int  # of all environments together, up to the end of this batch
+    episode_returns: tuple[float, ...]  # undiscounted, of the episodes that ended in this batch
+    update: Record
+
+
+def train(
+    learner: Learner[Record],
+    rollout: VectorRollout,
+    *,
+    steps: int,
+    iterations: int,
+    rng: np.random.Generator,
+) -> tuple[Iteration[Record], ...]:
+    """Collect a batch and learn from it, again and again.
+
+    Args:
+        learner: PPO or TRPO.
+        rollout: environments.
+        steps: of each environment in a batch.
+        iterations: batches.
+        rng: source of the actions.
+
+    Returns:
+        One record for each batch.
+
+    Raises:
+        EnvironmentFault: an environment raises, or returns NaN.
+        Diverged: the loss is NaN; the message names the step, and what was healthy last.
+    """
+    act = learner.agent.sampler(rng)
+    done: list[Iteration[Record]] = []
+    taken = 0
+    for k in range(validation.whole("iterations", iterations, 1)):
+        batch = rollout.collect(act, steps)
+        taken += len(batch)
+        try:
+            update = learner.update(batch, k / iterations)
+        except Diverged as error:
+            returns = done[-1].episode_returns if done else ()
+            where = f"iteration {k}, after {taken} environment steps"
+            raise Diverged(f"{where}: {error}; returns of the batch before: {returns}") from error
+        done.append(Iteration(taken, batch.episode_returns, update))
+    return tuple(done)
+
+
+def train_on(
+    environment: str, settings: PPOSettings | TRPOSettings, *, iterations: int, seed: int
+) -> tuple[ActorCritic, tuple[Iteration[UpdateRecord | TRPORecord], ...]]:
+    """Train new networks on an environment by name, with PPO or TRPO as the settings are.
+
+    Args:
+        environment: name that Gymnasium knows, such as "CartPole-v1".
+        settings: of PPO or TRPO.
+        iterations: batches.
+        seed: of networks, environments, actions and shuffles.
+
+    Returns:
+        The agent, and one record for each batch: the same for the same arguments.
+
+    Raises:
+        EnvironmentFault, Diverged: as `train` does.
+        ValueError: the environment's spaces are of another kind.
+    """
+    actions, shuffles = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(2))
+    envs = make_envs(environment, settings.n_envs)
+    try:
+        spaces = envs.single_observation_space, envs.single_action_space
+        agent = actor_critic(*spaces, seed=seed)
+        learner: Learner[UpdateRecord | TRPORecord] = (
+            PPO(agent, settings, rng=shuffles)
+            if isinstance(settings, PPOSettings)
+            else TRPO(agent, settings, rng=shuffles)
+        )
+        rollout = VectorRollout(envs, seed)
+        return agent, train(
+            learner, rollout, steps=settings.steps, iterations=iterations, rng=actions
+        )
+    finally:
+        envs.close()
+
+
+def make_envs(environment: str, n: int) -> SyncVectorEnv:
+    """Make environments that reset themselves in the step that ends an episode.
+
+    Real actions are clipped to the box that the environment allows.
+    """
+
+    def one() -> gym.Env[Any, Any]:
+        env = gym.make(environment)
+        real = isinstance(env.action_space, gym.spaces.Box)
+        return gym.wrappers.ClipAction(env) if real else env
+
+    return SyncVectorEnv([one] * n, autoreset_mode=AutoresetMode.SAME_STEP)
