@@ -55,7 +55,7 @@ class SoftOptimum(NamedTuple):
 
 
 def soft_optimum(mdp: TabularMDP, tau: float) -> SoftOptimum:
-    """Find the optimum of the regularized problem by soft value iteration.
+    """Find the optimum of the regularized problem by soft policy iteration.
 
     v(s) = tau log sum_a exp(q(s,a) / tau),  pi = exp((q - v) / tau)  (chapter, section 9)
 
@@ -72,15 +72,15 @@ def soft_optimum(mdp: TabularMDP, tau: float) -> SoftOptimum:
     Reference: Neu et al. 2017, section 3.
     """
     price = validation.positive("tau", tau)
-    v: FloatArray = np.zeros(mdp.shape[0])
+    states, actions = mdp.shape
+    v: FloatArray = np.zeros(states)
+    logp: FloatArray = np.full(mdp.shape, -np.log(actions))
     while True:
-        q = backup(mdp, v)
+        before, (v, q) = v, soft_values(mdp, logp, tau)
         logp = log_softmax(q / price, axis=-1)
-        updated = (q - price * logp).max(axis=1)  # the same for every action, up to rounding
-        # A change of a few units in the last place is rounding.
-        if np.abs(updated - v).max() <= 1e-14 * np.abs(updated).max():
-            return SoftOptimum(updated, q, logp)
-        v = updated
+        # The error is squared each time, so after such a change only rounding is left.
+        if np.abs(v - before).max() <= 1e-12 * np.abs(v).max():
+            return SoftOptimum(v, q, logp)
 
 
 def regularized_step(logp: ArrayLike, q: ArrayLike, tau: float, eta: float) -> FloatArray:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 WIDTH = 680  # CSS pixels, the width of a text column
 DENSITY = 2  # picture pixels per CSS pixel, sharp on a high-density screen
-FRAMES_KEPT = 4  # of about 6 MB
+FRAMES_KEPT = 6  # of about 6 MB
 
 
 class _Frame(NamedTuple):

@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests import bench_bandit, bench_compiled, bench_mirror, bench_trpo
+from tests import bench_bandit, bench_compiled, bench_latency, bench_mirror, bench_trpo
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -40,6 +40,8 @@ def main() -> None:
     print(f"{'work':<32}{'states':>8}{'time':>12}{'memory':>12}")
     for name, states, seconds, megabytes in bench_mirror.growth():
         print(f"{name:<32}{states:>8}{seconds:>10.5f} s{megabytes:>9.1f} MB", flush=True)
+    print("\nkey press to changed picture in JupyterLab, against the same for a line of `interact`")
+    bench_latency.main()
 
 
 if __name__ == "__main__":

@@ -194,7 +194,8 @@ _WATCH = """position => {
     let pressed;
     window.addEventListener('keydown', event => pressed ??= event.timeStamp, {capture: true});
     const watched = {subtree: true, childList: true, attributes: true, attributeFilter: ['src']};
-    window.changed = new Promise(resolve => {
+    window.changed = new Promise((resolve, reject) => {
+        setTimeout(() => reject(new Error('the picture did not change')), 20000);
         const observer = new MutationObserver(async () => {
             if (!picture() || picture().src === before) return;
             observer.disconnect();

@@ -13,7 +13,7 @@ from companion.bandit import BanditSettings, EpochRecord, Method
 from companion.compiled.bandit import run
 from companion.drawing import Drawing, LiveFigure, Slider
 from companion.figures.greek import BETA, EPSILON
-from companion.figures.style import BLUE, GREEN, INK, ORANGE, PURPLE, panels
+from companion.figures.style import BLUE, GREEN, INK, ORANGE, PURPLE, panels, rung
 
 
 @dataclass(frozen=True)
@@ -50,13 +50,16 @@ def train(
     """
     # A run of fewer epochs is the start of a longer one, so runs are made in blocks of epochs;
     # without a penalty beta changes nothing.
-    whole_blocks = -(-epochs // BLOCK) * BLOCK
     settings = BanditSettings(
-        method=method, clip_range=clip_range, epochs=whole_blocks, lr=lr, seed=seed
+        method=method, clip_range=clip_range, epochs=_whole_blocks(epochs), lr=lr, seed=seed
     )
     if method in ("kl", "adaptive kl"):
         settings = replace(settings, beta=beta)
     return _run_once(settings)[:epochs]
+
+
+def _whole_blocks(epochs: int) -> int:
+    return -(-epochs // BLOCK) * BLOCK
 
 
 _run_once = cache(run)
@@ -83,6 +86,7 @@ def draw_epochs(clip_range: float, beta: float, epochs: int, lr: float, seed: in
             f" largest ratio {last.largest_ratio:.3f}, improvement {last.improvement:.3f}"
         )
     _label(axes, clip_range, epochs)
+    _limit(axes)
     alt = (
         f"Mean KL, share of samples outside [{1 - clip_range:.2f}, {1 + clip_range:.2f}], largest"
         f" ratio and true improvement after each of {epochs} epochs on one batch, seed {seed}."
@@ -107,16 +111,24 @@ def _plot(axes: Any, records: Sequence[EpochRecord], look: _Look) -> None:
 def _label(axes: Any, clip_range: float, epochs: int) -> None:
     kl, outside, largest, improvement = axes.flat
     kl.set(ylabel="mean KL(old, new) (nats, log)", yscale="log")
-    kl.tick_params(which="minor", labelsize=8)
     outside.set(ylabel="share outside the band", ylim=(-0.03, 1.03))
     largest.axhline(1 + clip_range, color=INK, linewidth=0.8)
     largest.set(ylabel=f"largest ratio (line: 1 + {EPSILON})")
     improvement.set(ylabel="improvement (reward units)")
     for ax in axes.flat:
-        ax.set(xlabel="epoch", xlim=(0.5, epochs + 0.5))
+        ax.set(xlabel="epoch", xlim=(0.5, _whole_blocks(epochs) + 0.5))
         ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     names = kl.get_legend_handles_labels()
     kl.figure.legend(*names, loc="outside upper center", ncols=4, frameon=False, fontsize=8)
+
+
+def _limit(axes: Any) -> None:
+    """Set limits that hold the curves of most settings, so that a move seldom changes a scale."""
+    low, high = zip(*(ax.dataLim.intervaly for ax in axes.flat), strict=True)
+    kl, _, largest, improvement = axes.flat
+    kl.set_ylim(min(1e-4, kl.dataLim.minposy / 2), max(10.0, 2 * high[0]))
+    largest.set_ylim(0.9, max(7.0, rung(high[2])))
+    improvement.set_ylim(min(0.0, 1.1 * low[3]), max(0.7, rung(high[3])))
 
 
 EPOCHS = LiveFigure(
