@@ -7,7 +7,10 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import gymnasium as gym
 import numpy as np
+import torch
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from numpy.typing import NDArray
+from torch import nn
 
 from companion import validation
 from companion.actor_critic import ActorCritic, actor_critic
@@ -78,6 +81,68 @@ def train(
             raise Diverged(f"{where}: {error}; returns of the batch before: {returns}") from error
         done.append(Iteration(taken, batch.episode_returns, update))
     return tuple(done)
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """One training run.
+
+    Raises:
+        ValueError: a field is not as its comment says.
+    """
+
+    environment: str  # name that Gymnasium knows, such as "CartPole-v1"
+    learner: PPOSettings | TRPOSettings  # which learner, and how
+    iterations: int  # batches; >= 1
+    seed: int = 0  # of networks, environments, actions and shuffles; >= 0
+
+    def __post_init__(self) -> None:
+        validation.whole("iterations", self.iterations, 1)
+        validation.whole("seed", self.seed, 0)
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingRun:
+    """What came of a training run, batch by batch."""
+
+    settings: TrainingSettings
+    steps: NDArray[np.int64]  # (iterations,): of all environments together, up to its end
+    episodes: NDArray[np.int64]  # (iterations,): that ended in the batch
+    mean_return: NDArray[np.float64]  # (iterations,): of those, undiscounted; NaN if there is none
+    kl: NDArray[np.float64]  # (iterations,): mean KL(old, new) of the last epoch, or of the step
+    parameters: NDArray[np.float32]  # (P,): of policy and value network at the end
+
+
+def run(settings: TrainingSettings) -> TrainingRun:
+    """Train new networks on an environment by name, with PPO or TRPO as the settings are.
+
+    Args:
+        settings: environment, learner and seed.
+
+    Returns:
+        TrainingRun. It depends on the settings alone; torch's global generator is left as it was.
+
+    Raises:
+        EnvironmentFault, Diverged: as `train` does.
+        ValueError: the environment's spaces are of another kind.
+    """
+    agent, done = train_on(
+        settings.environment, settings.learner, iterations=settings.iterations, seed=settings.seed
+    )
+    returns = [one.episode_returns for one in done]
+    updates = [one.update for one in done]
+    with torch.no_grad():
+        parameters = nn.utils.parameters_to_vector(agent.parameters()).numpy()
+    return TrainingRun(
+        settings,
+        steps=np.array([one.steps for one in done]),
+        episodes=np.array([len(some) for some in returns]),
+        mean_return=np.array([np.mean(some) if some else np.nan for some in returns]),
+        kl=np.array(
+            [u.search.kl if isinstance(u, TRPORecord) else u.epochs[-1].kl for u in updates]
+        ),
+        parameters=parameters,
+    )
 
 
 def train_on(
