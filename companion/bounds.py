@@ -103,7 +103,7 @@ def kl_bound(mdp: TabularMDP, old: ArrayLike, new: ArrayLike) -> FloatArray:
 
     Reference: Schulman et al. 2015, theorem 1.
     """
-    before, after = check_policy(old, mdp.shape, "old"), check_policy(new, mdp.shape, "new")
+    before, after = check_one_policy(old, mdp.shape, "old"), check_policy(new, mdp.shape, "new")
     _, _, adv, rho = evaluate(mdp, before)
     return advantage_sum(rho, after, adv) - _kl_penalty(mdp, adv, kl(before, after))
 
@@ -136,17 +136,18 @@ def largest_steps(mdp: TabularMDP, pi: ArrayLike, target: ArrayLike) -> LargestS
 
     # Written as alpha times a slope, a gain keeps its digits and its sign however small alpha is.
     def true_gain(alpha: FloatArray) -> FloatArray:
-        gains: FloatArray = alpha * (visitation(mdp, mixture(pi, target, alpha)) @ per_state)
+        gains: FloatArray = alpha * (visitation(mdp, mixture(old, new, alpha)) @ per_state)
         return gains
 
     def certified_by_kl(alpha: FloatArray) -> FloatArray:
-        return alpha * gain - _kl_penalty(mdp, adv, kl(pi, mixture(pi, target, alpha)))
+        return alpha * gain - _kl_penalty(mdp, adv, kl(old, mixture(old, new, alpha)))
 
-    gain, penalty = cpi_terms(mdp, pi, target)
-    if np.array_equal(target, pi):
+    old, new = check_one_policy(pi, mdp.shape), check_one_policy(target, mdp.shape, "target")
+    gain, penalty = cpi_terms(mdp, old, new)
+    if np.array_equal(new, old):
         return LargestSteps(1.0, 1.0, 1.0)
-    adv = evaluate(mdp, pi).adv
-    per_state = ((np.asarray(target) - np.asarray(pi)) * adv).sum(axis=-1)
+    adv = evaluate(mdp, old).adv
+    per_state = ((new - old) * adv).sum(axis=-1)
     cpi = min(1.0, max(0.0, gain / penalty)) if penalty > 0 else float(gain >= 0)
     return LargestSteps(cpi, _first_sign_change(certified_by_kl), _first_sign_change(true_gain))
 
@@ -169,14 +170,15 @@ def upper_bounds(mdp: TabularMDP, pi: ArrayLike, target: ArrayLike, alpha: float
         ValueError: alpha outside [0, 1], or an argument that is not a policy.
     """
     weight = float(validation.between("alpha", alpha, 0, 1))
-    cpi = weight**2 * cpi_terms(mdp, pi, target).penalty
-    mixed = mixture(pi, target, weight)
-    _, _, adv, rho = evaluate(mdp, pi)
+    old, new = check_one_policy(pi, mdp.shape), check_one_policy(target, mdp.shape, "target")
+    cpi = weight**2 * cpi_terms(mdp, old, new).penalty
+    mixed = mixture(old, new, weight)
+    _, _, adv, rho = evaluate(mdp, old)
     shift = visitation(mdp, mixed) - rho
-    per_state = weight * ((np.asarray(target) - np.asarray(pi)) * adv).sum(axis=-1)
+    per_state = weight * ((new - old) * adv).sum(axis=-1)
     crude = np.abs(per_state).max() * np.abs(shift).sum()
     tight = cpi * (1 - mdp.gamma) / (1 - mdp.gamma * (1 - weight))
-    by_kl = float(_kl_penalty(mdp, adv, kl(pi, mixed)))
+    by_kl = float(_kl_penalty(mdp, adv, kl(old, mixed)))
     return np.array([abs(shift @ per_state), crude, tight, cpi, by_kl])
 
 

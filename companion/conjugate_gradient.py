@@ -85,13 +85,13 @@ def cg_error_bound(condition_number: float, j: npt.ArrayLike) -> npt.NDArray[np.
 
     Args:
         condition_number: k, the largest over the smallest eigenvalue of A, at least 1.
-        j: numbers of steps, any shape.
+        j: numbers of steps, any shape, at least 0.
 
     Returns:
         The bound, the shape of j. It holds in the norm sqrt(x^T A x), not in the Euclidean one.
 
     Raises:
-        ValueError: condition_number is not finite or below 1.
+        ValueError: condition_number is not finite or below 1; a j is not finite or below 0.
 
     Reference: Nocedal and Wright 2006, equation 5.36.
 
@@ -102,8 +102,9 @@ def cg_error_bound(condition_number: float, j: npt.ArrayLike) -> npt.NDArray[np.
         raise ValueError(
             f"condition_number must be finite and at least 1; got {condition_number!r}"
         )
+    steps = validation.between("j", j, 0.0, math.inf, "[)")
     root = math.sqrt(condition_number)
-    return np.asarray(2.0 * ((root - 1.0) / (root + 1.0)) ** np.asarray(j, dtype=np.float64))
+    return np.asarray(2.0 * ((root - 1.0) / (root + 1.0)) ** steps)
 
 
 def _curvature(v: Vector, product: Vector) -> float:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from companion import validation
+from companion.arrays import check
 from companion.categorical import kl
 
 
@@ -30,19 +31,24 @@ def mean_kl(old_logits: Tensor, logits: Tensor) -> Tensor:
         The mean in nats, shape (). Actions of old probability 0 contribute 0.
 
     Raises:
-        ValueError: the shapes differ, or there is no observation.
+        ValueError: the shapes differ, there is no observation, or a row of logits holds NaN, +inf
+            or -inf alone.
 
     Reference: Schulman et al. 2015, section 4.
 
     >>> round(float(mean_kl(torch.zeros(1, 2), torch.tensor([[0.0, 2.0]]))), 4)
     0.4338
     """
-    if old_logits.shape != logits.shape or old_logits.ndim != 2 or not len(logits):
+    if old_logits.shape != logits.shape or old_logits.ndim != 2 or not logits.numel():
         raise ValueError(
             f"old_logits has shape {tuple(old_logits.shape)} and logits {tuple(logits.shape)}; "
-            "both must have one shape (N, A) with N at least 1"
+            "both must have one shape (N, A) with N at least 1 and A at least 1"
         )
-    return kl(old_logits.log_softmax(-1), logits.log_softmax(-1)).mean()
+    old, new = old_logits.log_softmax(-1), logits.log_softmax(-1)
+    for name, given, rows in (("old_logits", old_logits, old), ("logits", logits, new)):
+        allowed = "below +inf, no NaN, and above -inf for one action at least"
+        check(torch, name, given.amax(-1), ~rows.isnan().any(-1), allowed)
+    return kl(old, new).mean()
 
 
 def fisher_matrix(policy: nn.Module, obs: Tensor) -> Tensor:

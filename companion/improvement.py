@@ -35,11 +35,10 @@ def performance_difference(
 
     Args:
         mdp: the MDP.
-        old: (S, A) policy.
-        new: (..., S, A) policies.
+        old, new: (..., S, A) policies; leading axes broadcast.
 
     Returns:
-        PerformanceDifference with the leading axes of new.
+        PerformanceDifference with the leading axes.
 
     Raises:
         ValueError: a policy has the wrong shape or is not a policy.
@@ -60,7 +59,7 @@ def surrogate_gain(mdp: TabularMDP, old: ArrayLike, new: ArrayLike) -> FloatArra
     Args and Raises as for `performance_difference`.
 
     Returns:
-        Array with the leading axes of new; 0 up to rounding for new = old.
+        Array with the leading axes; 0 up to rounding for new = old.
 
     Reference: Schulman et al. 2015, equation 3.
     """

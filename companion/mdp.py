@@ -37,7 +37,7 @@ class TabularMDP:
     mu: FloatArray
 
     def __post_init__(self) -> None:
-        P = np.asarray(self.P, dtype=np.float64)
+        P = validation.numbers("P", self.P)
         if P.ndim != 3 or P.shape[0] != P.shape[2]:
             raise ValueError(f"P must have shape (states, actions, states); got {P.shape}")
         r = validation.finite_array("r", self.r)
@@ -48,7 +48,7 @@ class TabularMDP:
             raise ValueError(f"mu must have shape {P.shape[:1]}, as P has; got {mu.shape}")
         gamma = float(validation.between("gamma", self.gamma, 0, 1, "[)"))
         object.__setattr__(self, "gamma", gamma)
-        for name, array in (("P", validation.probabilities("P", P)), ("r", r), ("mu", mu)):
+        for name, array in (("P", validation.probabilities("P", self.P)), ("r", r), ("mu", mu)):
             # A copy that nobody can write to: what was checked stays true.
             own = array.copy()
             own.flags.writeable = False

@@ -137,7 +137,8 @@ def penalized_objective(ratio: Array, adv: Array, kl: Array, beta: float) -> Arr
     Args:
         ratio: probability ratios, any shape, finite and >= 0.
         adv: advantages, same shape or one number.
-        kl: KL(old, new) at each sample's state, same shape or one number, nats.
+        kl: KL(old, new) at each sample's state, same shape or one number, nats; at least 0 up to
+            rounding. The log-ratio of one action is no divergence and can be negative.
         beta: penalty coefficient, finite and >= 0.
 
     Returns:
@@ -155,7 +156,9 @@ def penalized_objective(ratio: Array, adv: Array, kl: Array, beta: float) -> Arr
     non_negative("beta", beta)
     _check_samples(ratio, adv)
     xp = namespace(ratio=ratio, kl=kl)
-    check(xp, "kl", kl, abs(kl) < math.inf, "finite")
+    rounding = 100 * float(xp.finfo(ratio.dtype).eps)
+    allowed = "finite and at least 0 (the KL of whole distributions, not one action's log-ratio)"
+    check(xp, "kl", kl, (kl >= -rounding) & (kl < math.inf), allowed)
     return ratio * adv - beta * kl
 
 

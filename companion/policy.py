@@ -24,14 +24,15 @@ def check_policy(
 
     Raises:
         ValueError: wrong shape, an entry that is NaN, infinite or negative, or a row that does
-            not sum to 1.
+            not sum to 1 within 1e-8. Rows given in float32 may be off by its rounding (2e-6); they
+            are divided by their sums.
     """
-    array = np.asarray(pi, dtype=np.float64)
+    array = validation.numbers(name, pi)
     if shape is not None:
         validation.last_axes(name, array, shape)
     elif array.ndim < 2:
         raise ValueError(f"{name} must have shape (..., states, actions); got {array.shape}")
-    return validation.probabilities(name, array)
+    return validation.probabilities(name, pi)
 
 
 def check_one_policy(pi: ArrayLike, shape: tuple[int, int], name: str = "pi") -> FloatArray:
@@ -74,8 +75,16 @@ def softmax(logits: ArrayLike) -> FloatArray:
 
 
 def uniform(n_states: int, n_actions: int) -> FloatArray:
-    """Return the policy that takes every action with the same probability, shape (S, A)."""
-    return np.full((n_states, n_actions), 1 / n_actions)
+    """Return the policy that takes every action with the same probability, shape (S, A).
+
+    Raises:
+        ValueError: a size that is not a whole number of at least 1.
+
+    >>> uniform(1, 4)
+    array([[0.25, 0.25, 0.25, 0.25]])
+    """
+    states, actions = _sizes(n_states, n_actions)
+    return np.full((states, actions), 1 / actions)
 
 
 def random_policy(
@@ -89,10 +98,12 @@ def random_policy(
         concentration: below 1 rows are close to deterministic, above 1 close to uniform.
 
     Raises:
-        ValueError: concentration is not finite and above 0.
+        ValueError: a size that is not a whole number of at least 1; concentration not finite and
+            above 0.
     """
+    states, actions = _sizes(n_states, n_actions)
     weight = validation.positive("concentration", concentration)
-    return rng.dirichlet(np.full(n_actions, weight), size=n_states)
+    return rng.dirichlet(np.full(actions, weight), size=states)
 
 
 def greedy(q: ArrayLike) -> FloatArray:
@@ -212,3 +223,7 @@ def logit_bounds(p: ArrayLike, clip_range: ArrayLike) -> tuple[FloatArray, Float
     with np.errstate(divide="ignore", invalid="ignore"):
         highest = np.where(high < 1, np.log(high / (1 - high)) - before, np.inf)
     return np.log(low / (1 - low)) - before, highest
+
+
+def _sizes(n_states: int, n_actions: int) -> tuple[int, int]:
+    return validation.whole("n_states", n_states, 1), validation.whole("n_actions", n_actions, 1)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from companion import validation
 from companion.mdp import TabularMDP
-from companion.policy import FloatArray, check_policy
+from companion.policy import FloatArray, check_one_policy
 
 if TYPE_CHECKING:
     import torch
@@ -96,9 +96,9 @@ def visits(
         states (n,), actions (n,), int64.
 
     Raises:
-        ValueError: pi is not a policy of the MDP, n below 1.
+        ValueError: pi is not one policy of the MDP, n not a whole number of at least 1.
     """
-    policy = check_policy(pi, mdp.shape)
+    policy = check_one_policy(pi, mdp.shape)
     count = validation.whole("n", n, 1)
     remaining = rng.geometric(1 - mdp.gamma, size=count) - 1
     states = _draw(np.broadcast_to(mdp.mu, (count, len(mdp.mu))), rng)
@@ -126,9 +126,9 @@ def trajectories(
         states (n, horizon), actions (n, horizon), int64; rewards are mdp.r[states, actions].
 
     Raises:
-        ValueError: pi is not a policy of the MDP, n or horizon below 1.
+        ValueError: pi is not one policy of the MDP, n or horizon not a whole number of at least 1.
     """
-    policy = check_policy(pi, mdp.shape)
+    policy = check_one_policy(pi, mdp.shape)
     count, steps = validation.whole("n", n, 1), validation.whole("horizon", horizon, 1)
     states = np.empty((count, steps), dtype=np.int64)
     actions = np.empty((count, steps), dtype=np.int64)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from companion import trust_region
+from companion import trust_region, validation
 from companion.conjugate_gradient import conjugate_gradient_iterates
 from companion.fisher import fisher_matrix, fisher_vector_product
 from companion.sampling import portable_categorical
@@ -48,17 +48,27 @@ def problem(seed: int = 0) -> Problem:
     """Return the printed batch of 500 random observations and advantages (131 parameters).
 
     The draws follow the printed protocol, from torch's global generator; its state is restored.
+    They are float32 whatever torch's default dtype.
+
+    Args:
+        seed: of network, batch and advantages, a whole number of at least 0.
+
+    Raises:
+        ValueError: seed is not such a number.
 
     >>> sum(w.numel() for w in problem().policy.parameters())
     131
     """
+    start = validation.whole("seed", seed, at_least=0)
+    dtype = torch.float32
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        policy = nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 3))
-        obs = torch.randn(500, 4)
+        torch.manual_seed(start)
+        layers = nn.Linear(4, 16, dtype=dtype), nn.Tanh(), nn.Linear(16, 3, dtype=dtype)
+        policy = nn.Sequential(*layers)
+        obs = torch.randn(500, 4, dtype=dtype)
         p_old = policy(obs).softmax(-1).detach()
         actions = portable_categorical(p_old, generator=torch.default_generator)
-        return Problem(policy, obs, actions, torch.randn(500))
+        return Problem(policy, obs, actions, torch.randn(500, dtype=dtype))
 
 
 def run(
@@ -111,7 +121,9 @@ def _check_against_dense(
 ) -> tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]:
     # The check is in float64, so that what it measures is conjugate gradient's own error.
     fisher = fisher_matrix(batch.policy, batch.obs).double()
-    eigenvalues, basis = torch.linalg.eigh(fisher + damping * torch.eye(len(g)))
+    eigenvalues, basis = torch.linalg.eigh(
+        fisher + damping * torch.eye(len(g), dtype=torch.float64)
+    )
     # Without damping F has null directions, where g has no part: divide by the others only.
     positive = eigenvalues > 1e-7 * eigenvalues[-1]
     coordinates = torch.where(positive, basis.T @ g.double() / eigenvalues, 0.0)

@@ -116,6 +116,9 @@ def test_errors_say_what_is_wrong() -> None:
         ValueError, match=r"condition_number must be finite and at least 1; got 0.5"
     ):
         cg_error_bound(0.5, 1)
+    for j in (-1, [1, -2], math.nan, math.inf):
+        with pytest.raises(ValueError, match=r"j must lie in \[0, inf\); got "):
+            cg_error_bound(4.0, j)
 
 
 def test_bound_in_closed_form() -> None:

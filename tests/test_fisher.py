@@ -148,3 +148,18 @@ def test_errors_say_what_is_wrong() -> None:
         mean_kl(torch.zeros(2, 3), torch.zeros(3, 3))
     with pytest.raises(ValueError, match="N at least 1"):
         mean_kl(torch.zeros(0, 3), torch.zeros(0, 3))
+    with pytest.raises(ValueError, match="A at least 1"):
+        mean_kl(torch.zeros(3, 0), torch.zeros(3, 0))
+
+
+@pytest.mark.parametrize("row", [[math.nan, 0.0], [math.inf, 0.0], [-math.inf, -math.inf]])
+def test_logits_without_a_softmax_are_named_with_their_row(row: list[float]) -> None:
+    bad, good = torch.tensor([[0.0, 1.0], row]), torch.zeros(2, 2)
+    message = rf"must be below \+inf, no NaN, .*; {{}}\[1\] is {max(row)}"
+    with pytest.raises(ValueError, match="^old_logits " + message.format("old_logits")):
+        mean_kl(bad, good)
+    with pytest.raises(ValueError, match="^logits " + message.format("logits")):
+        mean_kl(good, bad)
+    masked = torch.tensor([[0.0, -math.inf]])
+    assert float(mean_kl(masked, torch.zeros(1, 2))) == pytest.approx(math.log(2))
+    assert float(mean_kl(torch.zeros(1, 2), masked)) == math.inf

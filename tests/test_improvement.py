@@ -295,6 +295,10 @@ NAN = np.where(np.eye(3, 2) > 0, np.nan, FINE)
         (lambda: surrogate(MDP, FINE.T, FINE), "old must have shape (..., 3, 2); got (2, 3)"),
         (lambda: kl_bound(MDP, -FINE, FINE), "old must not be negative; old[0, 0] is -0.5"),
         (lambda: surrogate_gain(MDP, FINE, FINE + 0.5), "new[0] must sum to 1 over its last axis"),
+        (
+            lambda: kl_bound(MDP, [FINE, FINE], FINE),
+            "old must be one policy of shape (3, 2); got (2, 3, 2)",
+        ),
         (lambda: kl_bound(MDP, FINE, NAN), "new must be finite; new[0, 0] is nan"),
         (lambda: cpi_terms(MDP, FINE.T, FINE), "pi must have shape (..., 3, 2); got (2, 3)"),
         (lambda: cpi_terms(MDP, FINE, [FINE]), "target must be one policy of shape (3, 2); got"),
@@ -327,3 +331,22 @@ def test_bad_input_is_named(call: object, message: str) -> None:
     assert callable(call)
     with pytest.raises(ValueError, match=re.escape(message)):
         call()
+
+
+def test_batches_of_both_policies_broadcast() -> None:
+    rng = np.random.default_rng(0)
+    olds, news = (np.stack([random_policy(3, 2, rng=rng) for _ in range(n)]) for n in (2, 4))
+    pairs = performance_difference(MDP, olds, news[:, None])
+    assert pairs.residual.max() < 1e-12
+    promised = surrogate_gain(MDP, olds, news[:, None])
+    for i, new in enumerate(news):
+        for j, old in enumerate(olds):
+            assert pairs.gain[i, j] == pytest.approx(performance_difference(MDP, old, new).gain)
+            assert promised[i, j] == pytest.approx(float(surrogate_gain(MDP, old, new)))
+
+
+def test_the_lemma_is_exact_for_policies_given_in_float32() -> None:
+    rng = np.random.default_rng(1)
+    old, new = (random_policy(3, 2, rng=rng).astype(np.float32) for _ in range(2))
+    assert performance_difference(MDP, old, new).residual < 1e-14
+    assert largest_steps(MDP, old, old) == LargestSteps(1, 1, 1)

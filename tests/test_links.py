@@ -11,7 +11,8 @@ ROOT = Path(__file__).resolve().parent.parent
 TEXTS = [*sorted((ROOT / "book").glob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
 
-CITATION = re.compile(r"[A-Z][\w'-]+(?: et al\.| and [A-Z][\w'-]+)? (?:19|20)\d\d\b")
+NAME = r"[A-Z][\w'-]+"
+CITATION = re.compile(rf"(?:{NAME}, )*{NAME}(?: et al\.| and {NAME})? (?:19|20)\d\d[a-z]?\b")
 # What the chapter itself cites, where no section has occasion to.
 CHAPTERS_SOURCES = {
     "Abdolmaleki et al. 2018",

@@ -208,6 +208,8 @@ def test_penalty(r: float, adv: float, kl: float, beta: float) -> None:
         ({"beta": math.nan}, "beta must be"),
         ({"kl": array(math.nan)}, "kl must be finite"),
         ({"kl": array(math.inf)}, "kl must be finite"),
+        ({"kl": array(-0.1)}, r"kl must be finite and at least 0 .*log-ratio\); kl\[0\] is -0.1"),
+        ({"kl": -1e-9}, r"kl must be finite and at least 0 .*; kl is -1e-09"),
         ({"kl": array(0.1, 0.1)}, "kl must have ratio's shape"),
         ({"ratio": array(-1.0)}, "ratio must be"),
     ],
@@ -216,6 +218,11 @@ def test_bad_penalty(change: dict[str, Any], message: str) -> None:
     arguments: dict[str, Any] = {"ratio": array(1.0), "adv": 1.0, "kl": array(0.1), "beta": 1.0}
     with pytest.raises(ValueError, match=message):
         objective.penalized_objective(**arguments | change)
+
+
+def test_a_divergence_that_rounding_made_negative_is_penalized_as_it_is() -> None:
+    r, kl = torch.ones(1), torch.tensor([-1e-6])
+    assert float(objective.penalized_objective(r, 2.0, kl, 1.0)) == pytest.approx(2.000001)
 
 
 @pytest.mark.parametrize(

@@ -183,3 +183,27 @@ def test_other_bad_input_is_refused() -> None:
         kl([[1.0, 0.0]], [[0.0, 0.5, 0.5]])
     with pytest.raises(ValueError, match="concentration must be finite and above 0; got 0"):
         random_policy(2, 2, rng=np.random.default_rng(0), concentration=0)
+
+
+@pytest.mark.parametrize("size", [0, -1, 2.5, np.nan])
+def test_policies_of_impossible_sizes_are_refused(size: Any) -> None:
+    rng = np.random.default_rng(0)
+    message = f"must be a whole number of at least 1; got {size!r}"
+    with pytest.raises(ValueError, match=f"n_states {message}"):
+        uniform(size, 2)
+    with pytest.raises(ValueError, match=f"n_actions {message}"):
+        uniform(2, size)
+    with pytest.raises(ValueError, match=f"n_states {message}"):
+        random_policy(size, 2, rng=rng)
+    with pytest.raises(ValueError, match=f"n_actions {message}"):
+        random_policy(2, size, rng=rng)
+
+
+def test_a_float32_softmax_is_a_policy_and_its_divergence_keeps_its_digits() -> None:
+    logits = np.random.default_rng(0).standard_normal((50, 7)).astype(np.float32)
+    weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    pi = weights / weights.sum(axis=-1, keepdims=True)
+    exact = special.softmax(logits.astype(np.float64), axis=-1)
+    np.testing.assert_allclose(check_policy(pi), exact, rtol=1e-6)
+    assert (kl(pi, pi) == 0).all()
+    assert kl(pi, exact).max() < 1e-12

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from importlib import resources
 from typing import Any
 
@@ -91,3 +92,19 @@ def test_undamped_errors_are_from_the_shortest_solution() -> None:
     exact = torch.linalg.pinv(F, rtol=1e-7, hermitian=True) @ g.double()
     error = float((x - exact).norm() / exact.norm())
     assert trpo_example.run(damping=0.0).relative_error[-1] == pytest.approx(error, rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", [0.5, -1, math.nan, True])
+def test_a_seed_is_a_whole_number(seed: Any) -> None:
+    with pytest.raises(ValueError, match=f"seed must be a whole number of at least 0; got {seed}"):
+        trpo_example.problem(seed)
+
+
+def test_the_printed_batch_does_not_depend_on_the_default_dtype(
+    example: trpo_example.Example,
+) -> None:
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert trpo_example.run() == example
+    finally:
+        torch.set_default_dtype(torch.float32)

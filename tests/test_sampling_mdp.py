@@ -64,10 +64,23 @@ def test_weights_that_are_none_are_refused(weights: list[float]) -> None:
         effective_sample_share(weights)
 
 
-@pytest.mark.parametrize(("n", "horizon"), [(0, 5), (5, 0)])
-def test_empty_rollouts_are_refused(n: int, horizon: int) -> None:
-    with pytest.raises(ValueError, match="at least 1"):
-        trajectories(MDP, OLD, n, horizon, rng=RNG)
+@pytest.mark.parametrize("size", [0, -1, 2.5, np.nan])
+def test_rollouts_of_impossible_sizes_are_refused(size: float) -> None:
+    message = f"must be a whole number of at least 1; got {size!r}"
+    with pytest.raises(ValueError, match=f"n {message}"):
+        visits(MDP, OLD, size, rng=RNG)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=f"n {message}"):
+        trajectories(MDP, OLD, size, 5, rng=RNG)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=f"horizon {message}"):
+        trajectories(MDP, OLD, 5, size, rng=RNG)  # type: ignore[arg-type]
+
+
+def test_a_batch_of_policies_is_refused() -> None:
+    message = r"pi must be one policy of shape \(6, 3\); got \(2, 6, 3\)"
+    with pytest.raises(ValueError, match=message):
+        visits(MDP, np.stack([OLD, NEW]), 5, rng=RNG)
+    with pytest.raises(ValueError, match=message):
+        trajectories(MDP, np.stack([OLD, NEW]), 5, 5, rng=RNG)
 
 
 @pytest.mark.parametrize("size", [1e200, 1e-200])
