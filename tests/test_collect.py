@@ -97,7 +97,7 @@ def test_answers_come_in_the_released_order_with_the_released_cells(tmp_path):
         Step("20-1-b", True, (GAIN,)),
     )
     assert result.texts == {"20-1-written": PROOF}
-    assert result.typed == "ada"
+    assert (result.ids, result.typed) == ({"20-1": "ada"}, ["ada"])
     assert result.problems == ()
 
 
@@ -106,7 +106,7 @@ def test_a_notebook_as_released_holds_no_answer(tmp_path):
     assert pieces(result) == {"20-1-a": None, "20-1-b": None}
     assert [step.id for step in result.steps["20-1"]] == ["student", "cell 3", "20-1-a", "20-1-b"]
     assert result.texts == {}
-    assert result.typed is None
+    assert result.typed == []
 
 
 def head_and_tail(cut: int) -> list[dict]:

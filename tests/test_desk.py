@@ -22,9 +22,11 @@ from companion.exercises import EXERCISES, PARTS
 from companion.grading import masters
 from companion.grading.__main__ import main
 from companion.grading.desk import Desk, Record, hand_in_key, marking_key
-from companion.grading.grade import Marking, grade, hand_ins, same_id
+from companion.grading.grade import Marking, grade
+from companion.grading.hand_ins import HandIn, hand_ins
 from companion.grading.limits import Limits
 from companion.grading.marker import PartResult
+from companion.grading.roster import same_id
 from companion.grading.sandbox import Sandbox, available
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -172,7 +174,7 @@ def test_who_handed_in_what(tmp_path):
     for name in ("bob.zip", "cy.ipynb", "notes.txt", "20-1.ipynb"):
         (tmp_path / name).touch()
     (tmp_path / "link").symlink_to("/etc")
-    found = {name: path.name for name, path in hand_ins(tmp_path).items()}
+    found = {name: one.path.name for name, one in hand_ins(tmp_path).items()}
     assert found == {
         "20-1": "20-1.ipynb",
         "ada": "ada",
@@ -180,10 +182,10 @@ def test_who_handed_in_what(tmp_path):
         "bob.zip": "bob.zip",
         "cy": "cy.ipynb",
     }
-    assert hand_ins(tmp_path / "cy.ipynb") == {"cy": tmp_path / "cy.ipynb"}
+    assert hand_ins(tmp_path / "cy.ipynb") == {"cy": HandIn(tmp_path / "cy.ipynb")}
     for exercise in EXERCISES:
         (tmp_path / "ada" / f"{exercise}.ipynb").touch()
-    assert hand_ins(tmp_path / "ada") == {"ada": tmp_path / "ada"}
+    assert hand_ins(tmp_path / "ada") == {"ada": HandIn(tmp_path / "ada")}
     with pytest.raises(ValueError, match="no folder, notebook or zip file"):
         hand_ins(tmp_path / "bob")
     with pytest.raises(ValueError, match="there is no such folder"):
@@ -205,7 +207,7 @@ def test_the_secret_is_made_once_and_for_the_instructor_alone(tmp_path):
 def test_what_is_kept_comes_back_whatever_the_name(name, tmp_path):
     desk = Desk(tmp_path / "desk")
     result = PartResult("20-1-a", 0, 2, "wrong", "a name", "<b>", "\x1b[31m", 0.5)
-    record = Record(name, "id", "key", [result], {"20-1-written": "proof"}, ["a problem"])
+    record = Record(name, "id", "key", [result], {"20-1-written": "proof"}, ["a problem"], ["id"])
     desk.keep(record)
     desk.keep(Record("other", "other", ""))
     assert desk.record(name) == record
@@ -231,17 +233,17 @@ def test_keys_change_with_all_that_marks_depend_on(tmp_path):
         for texts in (["one", "two"], ["onetwo"], ["two", "one"])
     }
     assert len(keys) == 12
-    hand_in(tmp_path / "ada")
-    first = hand_in_key(tmp_path / "ada", "key")
-    assert hand_in_key(tmp_path / "ada", "key") == first != hand_in_key(tmp_path / "ada", "other")
+    ada = HandIn(hand_in(tmp_path / "ada"))
+    first = hand_in_key(ada, "key")
+    assert hand_in_key(ada, "key") == first != hand_in_key(ada, "other")
     file = tmp_path / "ada" / "20-1.ipynb"
     file.rename(file.with_name("renamed.ipynb"))
-    assert hand_in_key(tmp_path / "ada", "key") != first
+    assert hand_in_key(ada, "key") != first
 
 
 def test_what_goes_wrong_with_one_student_is_a_problem_of_that_one(tmp_path):
     marking = Marking(masters.released(), "", SANDBOX)  # no secret: the marker refuses
-    record = marking.student("ada", hand_in(tmp_path / "ada"), "key")
+    record = marking.student("ada", HandIn(hand_in(tmp_path / "ada")), "key")
     assert (record.key, record.results) == ("", ())
     assert record.problems[0].startswith("could not be marked: ValueError: secret")
 
@@ -252,7 +254,7 @@ def test_students_with_one_id_are_named():
 
 
 def test_nothing_marked_yet_says_what_to_do(tmp_path, capsys):
-    for command in ("status", "export", "feedback"):
+    for command in ("status", "export", "feedback", "summary"):
         assert main([command, "--desk", str(tmp_path)]) == 1
         assert "companion-desk grade SUBMISSIONS" in capsys.readouterr().err
 
@@ -265,7 +267,8 @@ def test_release_by_the_command_line(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    "command", [[], ["release"], ["grade"], ["status"], ["feedback"], ["export"]]
+    "command",
+    [[], *([word] for word in ("release", "grade", "status", "feedback", "export", "summary"))],
 )
 def test_help_names_every_argument(command, capsys):
     with pytest.raises(SystemExit) as stopped:

@@ -19,9 +19,10 @@ Hand out the exercises, and mark what comes back.
 
   1. companion-desk release handout.zip     what students get
   2. companion-desk grade submissions/      marks in desk/marks.csv
-  3. companion-desk status                  how far it is, and how the class did
+  3. companion-desk status                  how far it is, and what needs a look
   4. companion-desk feedback                a page per student in desk/feedback
   5. companion-desk export                  marks again, with what was marked by hand since
+  6. companion-desk summary                 how the class did: marks and mistakes, with a picture
 """
 EPILOG = """\
 Automatic parts are marked in a sandbox, apart from what marks them. Written answers wait in
@@ -31,7 +32,11 @@ hidden cases derive: keep it, and keep it to yourself.
 """
 SUBMISSIONS = """\
 a folder with one folder, notebook or zip file per student, as a learning management system
-exports it, whose names are the students'; or one student's folder or notebook"""
+exports it, whose names are the students'; the folder or zip file of Canvas's flat download, or
+Moodle's zip file; or one student's folder or notebook"""
+ROSTER = """\
+the class's list as CSV, such as Canvas's or Moodle's; the ids that students typed in are held
+against it, and what does not fit is reported (kept in the desk's folder)"""
 UNSAFE = """\
 mark without a sandbox where there is none: a student's code can then read and change
 whatever you can"""
@@ -71,10 +76,15 @@ def release(arguments: argparse.Namespace) -> int:
 def grade(arguments: argparse.Namespace) -> int:
     """Mark a class and write its table."""
     from companion.grading.grade import grade
+    from companion.grading.roster import KEPT, read_roster
     from companion.grading.sandbox import Sandbox
 
     desk = Desk(arguments.desk)
     sandbox = Sandbox(unsafe=arguments.unsafe)
+    if arguments.roster:
+        read_roster(arguments.roster)
+        desk.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (desk.folder / KEPT).write_bytes(arguments.roster.read_bytes())
     graded = grade(
         arguments.submissions, desk, sandbox, arguments.jobs, arguments.again, arguments.dask
     )
@@ -104,7 +114,7 @@ def status(arguments: argparse.Namespace) -> int:
         named = Counter(r.misconception for r in found if r.misconception)
         often = "".join(f"{name} ({count})" for name, count in named.most_common(1))
         print(f"{part:8} {right:5} {len(found):3}  {often}".rstrip())
-    _print_problems(records)
+    _print_problems(records, arguments.desk)
     return 0
 
 
@@ -119,7 +129,7 @@ def export(arguments: argparse.Namespace) -> int:
     waiting = sum(one.waits for some in written.values() for one in some)
     if waiting:
         print(f"{waiting} written answers wait to be marked by hand; they count 0 until then.")
-    _print_problems(records)
+    _print_problems(records, arguments.desk)
     return 0
 
 
@@ -138,6 +148,18 @@ def feedback(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def summary(arguments: argparse.Namespace) -> int:
+    """Print how the class did, and write it as tables, a picture and a page."""
+    from companion.grading.summary import summarize, table, write_summary
+
+    records = _records(arguments.desk)
+    found = summarize(records, _written(arguments, records))
+    print(table(found))
+    files = write_summary(found, arguments.to or arguments.desk)
+    print(f"\n{', '.join(map(str, files))}")
+    return 0
+
+
 def _written(arguments: argparse.Namespace, records: Sequence[Record]) -> dict[str, list[Written]]:
     from companion.grading.gradebook import default_url, written
 
@@ -152,14 +174,12 @@ def _records(folder: Path) -> list[Record]:
     return records
 
 
-def _print_problems(records: Sequence[Record]) -> None:
-    from companion.grading.grade import same_id
+def _print_problems(records: Sequence[Record], desk: Path) -> None:
+    from companion.grading.roster import KEPT, misfits, read_roster
 
-    for record in records:
-        for problem in record.problems:
-            print(_plain(f"{record.student}: {problem}"), file=sys.stderr)
-    for own, students in same_id(records).items():
-        line = f"{', '.join(students)} have the same id, {own}: their numbers were the same"
+    roster = read_roster(desk / KEPT) if (desk / KEPT).exists() else None
+    lines = [f"{record.student}: {problem}" for record in records for problem in record.problems]
+    for line in lines + misfits(records, roster):
         print(_plain(line), file=sys.stderr)
 
 
@@ -203,6 +223,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="ADDRESS",
         help="of a dask scheduler whose workers see the same files, such as tcp://host:8786",
     )
+    command.add_argument("--roster", type=Path, metavar="FILE", help=ROSTER)
     command.add_argument("--unsafe", action="store_true", help=UNSAFE)
     command.set_defaults(run=grade)
 
@@ -219,6 +240,11 @@ def _parser() -> argparse.ArgumentParser:
     command = commands.add_parser("feedback", parents=[desk], help=text, description=text)
     command.add_argument("--to", type=Path, help="a folder (default: feedback in the desk's)")
     command.set_defaults(run=feedback)
+
+    text = "how the class did: marks per part, frequent misconceptions, hard parts, with a picture"
+    command = commands.add_parser("summary", parents=[desk], help=text, description=text)
+    command.add_argument("--to", type=Path, help="a folder (default: the desk's)")
+    command.set_defaults(run=summary)
     return parser
 
 

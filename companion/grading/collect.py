@@ -7,14 +7,16 @@ cell is recognized by nbgrader's name for it; without one by its id; at last by 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
 from companion.grading import files
 from companion.grading.notebook import Cell, Unreadable, read
 
 STUDENT = "student"  # the name of the cell in which the student's id is typed in
+PLACEHOLDER = "your-id"  # what stands there as released
 TYPED = re.compile(r"""^student\s*=\s*(["'])([^"'\n]{1,100})\1""", re.MULTILINE)
 LONGEST_LINE = 1000
 
@@ -38,14 +40,19 @@ class Answers:
         others: by exercise, the student's further code cells, which may define what an answer uses.
         texts: the written answers that differ from what was released, by the cell's name.
         problems: what could not be read.
-        typed: the id that the student typed in, or None.
+        ids: by exercise, the id that the student typed in, where there is one.
     """
 
     steps: Mapping[str, tuple[Step, ...]]
     others: Mapping[str, tuple[str, ...]]
     texts: Mapping[str, str]
     problems: tuple[str, ...] = ()
-    typed: str | None = None
+    ids: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def typed(self) -> list[str]:
+        """Return the ids that the student typed in, the most frequent one first."""
+        return [own for own, _ in Counter(self.ids.values()).most_common()]
 
 
 @dataclass(frozen=True)
@@ -55,7 +62,10 @@ class _Notebook:
 
 
 def answers(
-    path: Path, released: Mapping[str, Sequence[Cell]], names: Mapping[str, str]
+    path: Path,
+    released: Mapping[str, Sequence[Cell]],
+    names: Mapping[str, str],
+    only: Mapping[str, str] | None = None,
 ) -> Answers:
     """Find a student's answers in a notebook, a folder or a zip file. Nothing is run.
 
@@ -68,14 +78,15 @@ def answers(
         path: what the student handed in.
         released: the cells of each exercise's released notebook, by the exercise.
         names: by an answer cell's name, the function or variable that it must define.
+        only: in a class's folder, the student's files, as files.notebooks takes them.
 
     Returns:
         Answers; what can't be read is a problem in it, not an error.
     """
-    handed, problems = _handed(path)
+    handed, problems = _handed(path, only)
     steps, others = {}, {}
     texts: dict[str, str] = {}
-    typed = None
+    ids = {}
     for exercise, cells in released.items():
         notebooks = _of_exercise(exercise, cells, handed, released)
         found = {
@@ -90,8 +101,9 @@ def answers(
             for cell in cells
             if cell.solution and cell.kind != "code" and found[str(cell.grade_id)]
         }
-        typed = typed or _typed(found.get(STUDENT))
-    return Answers(steps, others, texts, tuple(problems), typed)
+        if typed := _typed(found.get(STUDENT)):
+            ids[exercise] = typed
+    return Answers(steps, others, texts, tuple(problems), ids)
 
 
 def defines(source: str, name: str) -> bool:
@@ -111,9 +123,9 @@ def defines(source: str, name: str) -> bool:
     return any(pattern.match(line) for line in lines)
 
 
-def _handed(path: Path) -> tuple[list[_Notebook], list[str]]:
+def _handed(path: Path, only: Mapping[str, str] | None) -> tuple[list[_Notebook], list[str]]:
     handed, problems = [], []
-    for file in files.notebooks(path):
+    for file in files.notebooks(path, only):
         try:
             if file.problem:
                 raise Unreadable(file.problem)
@@ -131,15 +143,18 @@ def _of_exercise(
     handed: Sequence[_Notebook],
     released: Mapping[str, Sequence[Cell]],
 ) -> list[_Notebook]:
-    """Return the notebooks that belong to an exercise, the best one first."""
-    ids = _names(cells)
-    every = set().union(*map(_names, released.values()))
-    texts = {cell.source.strip() for cell in cells if cell.solution or cell.kind == "markdown"}
+    """Return the notebooks that belong to an exercise, the best one first.
+
+    They are known by names and texts of cells that no other exercise has.
+    """
+    telling = _once(map(_names, released.values())) - {STUDENT}
+    ids, texts = _names(cells) & telling, _texts(cells)
+    own_texts = texts & _once(map(_texts, released.values()))
     mine = []
     for notebook in handed:
-        named = {cell.grade_id for cell in notebook.cells} & every
+        named = {cell.grade_id for cell in notebook.cells} & telling
         same_name = PurePath(notebook.name).stem == exercise
-        alike = any(cell.source.strip() in texts for cell in notebook.cells)
+        alike = any(cell.source.strip() in own_texts for cell in notebook.cells)
         if named & ids or (not named and (same_name or alike)):
             changed = sum(
                 cell.grade_id in ids and cell.source.strip() not in texts for cell in notebook.cells
@@ -148,9 +163,18 @@ def _of_exercise(
     return [notebook for *_, notebook in sorted(mine, key=lambda entry: entry[:3])]
 
 
+def _once(sets: Iterable[set[str]]) -> set[str]:
+    """Return what is in one of the sets alone."""
+    counts = Counter(one for some in sets for one in some)
+    return {one for one, count in counts.items() if count == 1}
+
+
 def _names(cells: Sequence[Cell]) -> set[str]:
-    """Return the names of cells that belong to one exercise alone."""
-    return {cell.grade_id for cell in cells if cell.grade_id} - {STUDENT}
+    return {cell.grade_id for cell in cells if cell.grade_id}
+
+
+def _texts(cells: Sequence[Cell]) -> set[str]:
+    return {cell.source.strip() for cell in cells if cell.solution or cell.kind == "markdown"}
 
 
 def _pieces(
@@ -221,4 +245,5 @@ def _others(notebooks: Sequence[_Notebook], cells: Sequence[Cell]) -> list[str]:
 
 def _typed(pieces: list[str] | None) -> str | None:
     found = [TYPED.search(piece) for piece in pieces or ()]
-    return next((match[2].strip() for match in found if match), None)
+    typed = [match[2].strip() for match in found if match]
+    return next((own for own in typed if own and own != PLACEHOLDER), None)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from companion.grading import files
+from companion.grading.hand_ins import HandIn
 from companion.grading.marker import PartResult
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -37,6 +38,7 @@ class Record:
         results: one for each automatic part.
         texts: the written answers, by the cell's name.
         problems: what could not be read, or why the student could not be marked.
+        typed: the ids that the student typed in, the most frequent one first.
     """
 
     student: str
@@ -45,6 +47,7 @@ class Record:
     results: Sequence[PartResult] = ()
     texts: Mapping[str, str] | None = None
     problems: Sequence[str] = ()
+    typed: Sequence[str] = ()
 
     @property
     def points(self) -> int:
@@ -126,10 +129,10 @@ def marking_key(secret: str, settings: str, texts: Sequence[str]) -> str:
     return digest.hexdigest()
 
 
-def hand_in_key(path: Path, marking: str) -> str:
+def hand_in_key(hand_in: HandIn, marking: str) -> str:
     """Return a key of a student's notebooks and of how they are marked."""
     digest = hashlib.sha256(marking.encode())
-    for file in files.notebooks(path):
+    for file in files.notebooks(hand_in.path, hand_in.files):
         for part in (file.name.encode("utf-8", "surrogateescape"), file.raw, file.problem.encode()):
             digest.update(hashlib.sha256(part).digest())
     return digest.hexdigest()

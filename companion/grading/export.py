@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from companion.grading.desk import Record
 from companion.grading.gradebook import Written
+from companion.grading.lms import canvas_student, moodle_student
 
 COLUMNS = ("student", "part", "points", "max points", "status", "misconception")
 TITLE = "Chapter 20"
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
-# How Moodle names a student's folder in a download of all submissions.
-MOODLE = re.compile(r"(?P<name>.*)_(?P<number>\d+)_assignsubmission_(?:file|onlinetext)_?")
 Rows = list[tuple[object, ...]]
 
 
@@ -45,15 +43,15 @@ def write_all(
 ) -> list[Path]:
     """Write marks.csv (every part), canvas.csv and moodle.csv (totals), and return their paths.
 
-    Canvas finds a student by login, Moodle by the number in the folder's name as it was
-    downloaded from there, or else by the full name.
+    Canvas and Moodle find a student by the number in the hand-in's name as it was downloaded from
+    there; or else Canvas by login, Moodle by the full name.
     """
     folder.mkdir(parents=True, exist_ok=True)
     parts = [row for one in records for row in part_rows(one, written.get(one.student, ()))]
     totals = [(one.student, *total(one, written.get(one.student, ()))) for one in records]
     most = max((most for _, _, most in totals), default=0)
     canvas: Rows = [("    Points Possible", "", "", "", "", number(most))]
-    canvas += [(name, "", "", name, "", number(points)) for name, points, _ in totals]
+    canvas += [(*_canvas_row(name), number(points)) for name, points, _ in totals]
     moodle: Rows = [
         (*moodle_student(name), number(points), number(of)) for name, points, of in totals
     ]
@@ -65,6 +63,12 @@ def write_all(
             folder / "moodle.csv", ("Identifier", "Full name", "Grade", "Maximum Grade"), moodle
         ),
     ]
+
+
+def _canvas_row(student: str) -> tuple[str, ...]:
+    """Return a student's cells under Student, ID, SIS User ID, SIS Login ID and Section."""
+    user, name = canvas_student(student)
+    return (name, user, "", "" if user else student, "")
 
 
 def write_table(file: Path, head: Sequence[str], rows: Iterable[Sequence[object]]) -> Path:
@@ -84,18 +88,6 @@ def harmless(value: object) -> object:
     ('ada', "'=1+1", -1)
     """
     return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
-
-
-def moodle_student(name: str) -> tuple[str, str]:
-    """Return a student's identifier in Moodle, where the folder's name tells it, and full name.
-
-    >>> moodle_student("Ada Lovelace_4711_assignsubmission_file")
-    ('Participant 4711', 'Ada Lovelace')
-    >>> moodle_student("ada")
-    ('', 'ada')
-    """
-    match = MOODLE.fullmatch(name)
-    return (f"Participant {match['number']}", match["name"]) if match else ("", name)
 
 
 def number(points: float) -> float | int:

@@ -13,7 +13,7 @@ import stat
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -37,10 +37,15 @@ class File(NamedTuple):
     problem: str = ""
 
 
-def notebooks(path: Path) -> Iterator[File]:
-    """Yield what may be a notebook in a file, a folder or a zip file, in the order of names."""
+def notebooks(path: Path, only: Mapping[str, str] | None = None) -> Iterator[File]:
+    """Yield what may be a notebook in a file, a folder or a zip file, in the order of names.
+
+    Args:
+        path: of the student; or of the class, with the student's files below.
+        only: the student's files, with the names to give them; without it, all are.
+    """
     left, budget = MOST_FILES, MOST_ALL_BYTES
-    for file in _found(path):
+    for file in _picked(path, only) if only else _found(path):
         left -= 1
         budget -= len(file.raw)
         if left < 0 or budget < 0:
@@ -57,6 +62,24 @@ def _found(path: Path) -> Iterator[File]:
         yield from _file(path, path.name)
 
 
+def _picked(path: Path, only: Mapping[str, str]) -> Iterator[File]:
+    """Yield some files of a class's folder or zip file."""
+    if path.is_dir():
+        for name, shown in only.items():
+            yield from _file(path / name, shown)
+        return
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for name, shown in only.items():
+                file = _member(archive, archive.getinfo(name), shown)
+                if name.lower().endswith(".zip") and not file.problem:
+                    yield from _members(file.raw, shown)
+                else:
+                    yield file
+    except (zipfile.BadZipFile, ValueError, NotImplementedError, KeyError, OSError):
+        yield File(path.name, problem="it is not a zip file, or not a whole one")
+
+
 def _walk(folder: Path) -> Iterator[str]:
     """Yield the paths of files below a folder, without hidden ones and without links."""
     seen = 0
@@ -71,7 +94,7 @@ def _walk(folder: Path) -> Iterator[str]:
             return
         inner = []
         for entry in sorted(entries, key=lambda entry: entry.name):
-            if _hidden(entry.name):
+            if hidden(entry.name):
                 continue
             if entry.is_dir(follow_symlinks=False):
                 inner.append((entry.path, depth + 1))
@@ -80,7 +103,8 @@ def _walk(folder: Path) -> Iterator[str]:
         waiting += [pair for pair in reversed(inner) if pair[1] <= MOST_DEPTH]
 
 
-def _hidden(name: str) -> bool:
+def hidden(name: str) -> bool:
+    """Say whether a file or folder is none of the student's making."""
     return (name.startswith(".") and name != "..") or name == "__MACOSX"
 
 
@@ -112,7 +136,7 @@ def _members(raw: bytes, name: str) -> Iterator[File]:
         with zipfile.ZipFile(io.BytesIO(raw)) as archive:
             for member in sorted(archive.infolist(), key=lambda member: member.filename):
                 inside = PurePosixPath(member.filename)
-                if inside.suffix.lower() in NOTEBOOKS and not any(map(_hidden, inside.parts)):
+                if inside.suffix.lower() in NOTEBOOKS and not any(map(hidden, inside.parts)):
                     yield _member(archive, member, f"{name}: {member.filename[:200]}")
     except (zipfile.BadZipFile, ValueError, NotImplementedError):
         yield File(name, problem="it is not a zip file, or not a whole one")

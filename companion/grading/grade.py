@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -11,17 +10,14 @@ from pathlib import Path
 import joblib
 from tqdm import tqdm
 
-from companion.exercises import EXERCISES, PARTS
+from companion.exercises import PARTS
 from companion.grading import masters
 from companion.grading.collect import answers
 from companion.grading.desk import Desk, Record, hand_in_key, marking_key
-from companion.grading.files import NOTEBOOKS
+from companion.grading.hand_ins import HandIn, hand_ins
 from companion.grading.marker import mark
 from companion.grading.notebook import Cell
 from companion.grading.sandbox import Sandbox, Unavailable, available
-
-PLACEHOLDER = "your-id"  # what stands in the student's cell as released
-SUFFIXES = (*NOTEBOOKS, ".zip")
 
 
 @dataclass(frozen=True)
@@ -44,17 +40,16 @@ class Marking:
         texts = [repr(self.released[exercise]) for exercise in sorted(self.released)]
         return marking_key(self.secret, repr(self.sandbox), texts)
 
-    def student(self, name: str, path: Path, key: str) -> Record:
+    def student(self, name: str, hand_in: HandIn, key: str) -> Record:
         """Mark a student; what goes wrong is a problem of this one alone."""
         try:
-            found = answers(path, self.released, masters.NAMES)
-            typed = found.typed if found.typed != PLACEHOLDER else None
-            own = typed or name
+            found = answers(hand_in.path, self.released, masters.NAMES, hand_in.files)
+            own = [*found.typed, name][0]
             results = mark(found, PARTS.values(), own, self.secret, self.sandbox)
         except Exception as error:
             problem = f"could not be marked: {type(error).__name__}: {error}"
             return Record(name, name, "", problems=[problem])
-        return Record(name, own, key, results, found.texts, found.problems)
+        return Record(name, own, key, results, found.texts, found.problems, found.typed)
 
 
 @dataclass(frozen=True)
@@ -68,34 +63,6 @@ class Graded:
 
     marked: Sequence[str] = ()
     unchanged: Sequence[str] = ()
-
-
-def hand_ins(submissions: Path) -> dict[str, Path]:
-    """Return each student's hand-in by the student's name: a folder, a notebook or a zip file.
-
-    A folder that holds just notebooks of the exercises is one student's; so is a single file.
-
-    Raises:
-        ValueError: there is nothing to grade.
-    """
-    if submissions.is_file():
-        return {submissions.stem: submissions}
-    if not submissions.is_dir():
-        raise ValueError(f"{submissions}: there is no such folder or notebook")
-    entries = sorted(
-        path
-        for path in submissions.iterdir()
-        if not path.name.startswith((".", "__MACOSX"))
-        and not path.is_symlink()  # out of an archive, it may lead anywhere
-        and (path.is_dir() or path.suffix.lower() in SUFFIXES)
-    )
-    if not entries:
-        raise ValueError(f"{submissions}: no folder, notebook or zip file of a student is in it")
-    if all(path.is_file() and path.stem in EXERCISES for path in entries):
-        return {submissions.resolve().name: submissions}
-    stems = {path: path.name if path.is_dir() else path.stem for path in entries}
-    often = Counter(stems.values())
-    return {path.name if often[stem] > 1 else stem: path for path, stem in stems.items()}
 
 
 def grade(
@@ -124,27 +91,18 @@ def grade(
     if reason is not None and not sandbox.unsafe:
         raise Unavailable(reason)
     own = desk.folder.resolve()  # which may lie among the submissions
-    students = {n: path for n, path in hand_ins(submissions).items() if path.resolve() != own}
+    found = hand_ins(submissions.resolve())
+    students = {name: one for name, one in found.items() if one.path.resolve() != own}
     marking = Marking(masters.released(), desk.secret, sandbox)
     everything = marking.key
-    keys = {name: hand_in_key(path, everything) for name, path in students.items()}
+    keys = {name: hand_in_key(one, everything) for name, one in students.items()}
     todo = [name for name in students if again or not _up_to_date(desk, name, keys[name])]
-    tasks = (
-        joblib.delayed(marking.student)(name, students[name].resolve(), keys[name]) for name in todo
-    )
+    tasks = (joblib.delayed(marking.student)(name, students[name], keys[name]) for name in todo)
     with _backend(scheduler):
         parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")
         for record in _shown(parallel(tasks), len(todo)):
             desk.keep(record)
     return Graded(todo, sorted(students.keys() - set(todo)))
-
-
-def same_id(records: Iterable[Record]) -> dict[str, list[str]]:
-    """Return the ids that several students typed in, with the students: they share numbers."""
-    found: dict[str, list[str]] = defaultdict(list)
-    for record in records:
-        found[record.id].append(record.student)
-    return {own: students for own, students in found.items() if len(students) > 1}
 
 
 def _up_to_date(desk: Desk, name: str, key: str) -> bool:

@@ -76,7 +76,7 @@ def mark(
     Args:
         answers: what was handed in, as collect.answers gives it.
         parts: to be marked.
-        student: the id that the student's own numbers derive from.
+        student: the id that the student's own numbers derive from in a notebook without one.
         secret: the instructor's, from which the hidden cases derive as well.
         sandbox: where to run the answers.
 
@@ -94,7 +94,8 @@ def mark(
     with Runs(answers, student, sandbox or Sandbox()) as runs:
         for part in parts:
             begin = time.perf_counter()
-            result = _mark(part, steps.get(part.id), runs, student, secret)
+            own = answers.ids.get(part.id.rpartition("-")[0], student)
+            result = _mark(part, steps.get(part.id), runs, own, secret)
             results.append(replace(result, seconds=time.perf_counter() - begin))
     return results
 

@@ -90,7 +90,8 @@ class Runs:
         others = self.answers.others.get(exercise, ())
         while True:
             left_out = self.harmful | {s.id for s in until if s.own and by_itself}
-            steps = [self._step(s) for s in until if s.id == part_id or s.id not in left_out]
+            kept = [s for s in until if s.id == part_id or s.id not in left_out]
+            steps = [self._step(s, exercise) for s in kept]
             outcome = self._with_others(steps, others, name, cases)
             if outcome.cell not in {step["id"] for step in steps}:
                 return outcome
@@ -112,9 +113,10 @@ class Runs:
                 return exercise, steps[: ids.index(part_id) + 1]
         raise KeyError(part_id)
 
-    def _step(self, step: Step) -> dict[str, Any]:
+    def _step(self, step: Step, exercise: str) -> dict[str, Any]:
         if step.id == STUDENT:
-            return {"id": step.id, "own": False, "pieces": [f"student = {self.student!r}"]}
+            own = self.answers.ids.get(exercise, self.student)
+            return {"id": step.id, "own": False, "pieces": [f"student = {own!r}"]}
         return {"id": step.id, "own": step.own, "pieces": list(step.pieces)}
 
     def _with_others(

@@ -1,0 +1,164 @@
+"""Whose is what was handed in: the ids that students typed in, held against the class's list.
+
+Marks belong to the hand-in as the learning management system names it, and a student's own numbers
+derive from the id as it was typed in, right or not: then what the student saw is what is marked.
+What does not fit is reported, and nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from companion.grading.desk import Record
+from companion.grading.lms import by_a_system, identities
+
+# Columns of Canvas's and Moodle's lists, and of lists by hand, that say who a student is.
+WHO = {
+    *("id", "student", "student id", "name", "full name", "login", "login id", "username"),
+    *("sis user id", "sis login id", "email", "email address", "id number", "identifier"),
+    "user name",
+}
+KEPT = "roster.csv"  # on the desk
+NOBODY = {"Points Possible", "Student, Test"}  # rows in Canvas's list
+DELIMITERS = ",;\t"
+
+
+@dataclass(frozen=True)
+class Student:
+    """A row of the class's list: a name to show, and all that may stand for the student."""
+
+    name: str
+    keys: frozenset[str]
+
+
+def read_roster(file: Path) -> list[Student]:
+    """Read the class's list: a CSV file whose columns are named, as Canvas and Moodle export it.
+
+    Columns that say who a student is count (name, ID, login, email and the like); if there is
+    none of these, all do.
+
+    Raises:
+        ValueError: it holds nobody, or is not a text in UTF-8.
+    """
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise ValueError(f"{file}: the roster must be a CSV file in UTF-8") from None
+    delimiter = max(DELIMITERS, key=text.partition("\n")[0].count)
+    rows = [*csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)]
+    used = [k for k, name in enumerate(rows[0] if rows else ()) if name.strip().casefold() in WHO]
+    students = []
+    for row in rows[1:]:
+        cells = [row[k].strip() for k in used or range(len(row)) if k < len(row)]
+        keys = {key for cell in cells for key in (squeezed(cell), local_part(cell)) if key}
+        if keys and cells[0] not in NOBODY:
+            students.append(Student(next(filter(None, cells)), frozenset(keys)))
+    if not students:
+        raise ValueError(f"{file}: the roster holds nobody below its first line")
+    return students
+
+
+def squeezed(text: str) -> str:
+    """Return letters and digits alone, in small letters: two spellings of one name are equal.
+
+    >>> squeezed("Doe, Jane"), squeezed(" JDoe-3")
+    ('doejane', 'jdoe3')
+    """
+    return re.sub(r"[\W_]", "", text).casefold()
+
+
+def local_part(text: str) -> str:
+    """Return what is before the @ of an email address, or ""."""
+    before, at, _ = text.partition("@")
+    return squeezed(before) if at else ""
+
+
+def misfits(records: Sequence[Record], roster: Sequence[Student] | None) -> list[str]:
+    """Return what does not fit together, a line each.
+
+    Args:
+        records: of the class.
+        roster: the class's list; without it, an id is held against the hand-ins' names.
+    """
+    found = [line for record in records for line in _ids(record)]
+    if roster is None:
+        found += _against_names(records)
+    else:
+        found += _against_roster(records, roster)
+    for own, students in same_id(records).items():
+        found.append(f"{', '.join(students)} have the same id, {own}: their numbers were the same")
+    return found
+
+
+def same_id(records: Iterable[Record]) -> dict[str, list[str]]:
+    """Return the ids that several students typed in, with the students: they share numbers."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for record in records:
+        for own in record.typed or [record.id]:
+            found[own].append(record.student)
+    return {own: students for own, students in found.items() if len(students) > 1}
+
+
+def _ids(record: Record) -> list[str]:
+    tried = any(r.status not in ("not attempted", "missing") for r in record.results)
+    if not record.typed and tried:
+        return [f"{record.student}: no id was typed in; the numbers derive from {record.id}"]
+    if len(record.typed) > 1:
+        ids = ", ".join(record.typed)
+        return [f"{record.student}: typed several ids ({ids}); each notebook counts with its own"]
+    return []
+
+
+def _against_names(records: Sequence[Record]) -> list[str]:
+    names = {record.student: set(map(squeezed, identities(record.student))) for record in records}
+    found = []
+    for record in records:
+        for typed in record.typed:
+            key = squeezed(typed)
+            if key in names[record.student]:
+                continue
+            others = [name for name, keys in names.items() if key in keys]
+            if others or not by_a_system(record.student):
+                found.append(_typed(record, typed, "which is another one's" if others else ""))
+    return found
+
+
+def _against_roster(records: Sequence[Record], roster: Sequence[Student]) -> list[str]:
+    found: list[str] = []
+    seen: set[frozenset[str]] = set()
+    for record in records:
+        rows = rows_of(record.student, roster)
+        seen.update(row.keys for row in rows)
+        if len(rows) != 1:
+            how = f"{len(rows)} times" if rows else "not"
+            found.append(f"{record.student}: is {how} on the roster")
+            continue
+        for typed in record.typed:
+            if squeezed(typed) not in rows[0].keys:
+                owners = [row.name for row in roster if squeezed(typed) in row.keys]
+                whose = f"which is {owners[0]}'s on the roster" if owners else ""
+                found.append(_typed(record, typed, whose or "which is not on the roster"))
+    absent = [row.name for row in roster if row.keys not in seen]
+    return found + (
+        [f"on the roster, but handed in nothing: {'; '.join(absent)}"] if absent else []
+    )
+
+
+def rows_of(student: str, roster: Sequence[Student]) -> list[Student]:
+    """Return the rows of a student, by what the hand-in's name says of the student."""
+    for identity in identities(student):
+        keys = {squeezed(identity), squeezed(identity.removeprefix("Participant "))}
+        if rows := [row for row in roster if row.keys & keys]:
+            return rows
+    return []
+
+
+def _typed(record: Record, typed: str, what: str) -> str:
+    middle = f", {what}," if what else ""
+    return f"{record.student}: typed the id {typed}{middle} and is marked with that one's numbers"
