@@ -10,7 +10,7 @@ import torch
 from companion.actor_critic import ActorCritic
 from companion.batch import Batch
 from companion.distribution import Categorical
-from companion.ppo import freeze
+from companion.ppo_loss import freeze
 from companion.ppo_settings import PPOSettings
 from companion.trust_region import LineSearch, trpo_step
 from companion.validation import non_negative, positive, whole

@@ -12,8 +12,11 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 NUMPY_ONLY = [
+    "advantage",
+    "batch",
     "bounds",
     "conjugate_gradient",
+    "diagnostics",
     "improvement",
     "interval",
     "mdp",
@@ -23,12 +26,13 @@ NUMPY_ONLY = [
     "objective",
     "penalty",
     "policy",
+    "ppo_settings",
     "regularized",
     "sampling",
     "validation",
     "value_loss",
 ]
-HEAVY = {"IPython", "matplotlib", "numba", "torch"}
+HEAVY = {"IPython", "gymnasium", "jax", "matplotlib", "numba", "torch"}
 IMPORT_SECONDS = {"companion": 0.05, "companion.mdp": 0.5}  # the latter with NumPy; processor time
 
 

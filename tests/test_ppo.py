@@ -18,7 +18,8 @@ from companion.actor_critic import ActorCritic, actor_critic
 from companion.batch import Batch
 from companion.diagnostics import approximate_kl
 from companion.distribution import Categorical, Gaussian
-from companion.ppo import PPO, Diverged, Samples, a2c_loss, freeze, ppo_loss
+from companion.ppo import PPO, Diverged
+from companion.ppo_loss import Samples, a2c_loss, freeze, ppo_loss
 from companion.ppo_settings import ATARI, CONTINUOUS_CONTROL, PPOSettings
 from companion.trpo import TRPO, TRPOSettings
 
