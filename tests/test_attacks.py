@@ -33,9 +33,10 @@ def parameters(*modules: ModuleType) -> list:
 QUIET = parameters(answers, cells)  # what one student could try part by part
 LOUD = parameters(patches, processes, system, outside, channel)
 FEWEST = 60
-LIMITS = Limits(memory_bytes=3 * 2**27, scratch_files=2000, processes=24)
+# A busy machine may keep an honest answer waiting for long.
+LIMITS = Limits(memory_bytes=3 * 2**27, scratch_files=2000, processes=24, wall_seconds=60)
 # Some attacks hang until they are stopped.
-SHORT = dataclasses.replace(LIMITS, wall_seconds=1.2, cpu_seconds=1)
+SHORT = dataclasses.replace(LIMITS, wall_seconds=3, cpu_seconds=1)
 SECRET = "hidden-secret-7391"
 SUBREAPER = 36  # prctl's PR_SET_CHILD_SUBREAPER
 
@@ -184,7 +185,8 @@ def test_quiet_attack(attack: Attack, together: dict[str, PartResult]) -> None:
 @pytest.mark.parametrize("attack", LOUD)
 def test_loud_attack(attack: Attack, outside_world: Outside) -> None:
     steps = {"attack": (step(DOUBLE.id, attack.cell, outside_world),)}
-    (result,) = marked(steps, [DOUBLE], outside_world, SHORT)
+    limits = SHORT if "timeout" in attack.status else LIMITS
+    (result,) = marked(steps, [DOUBLE], outside_world, limits)
     as_it_must(attack, result)
 
 
@@ -209,7 +211,7 @@ def assert_nothing_told(result: PartResult) -> None:
 
 def wait_for(condition) -> None:
     """The kernel ends what a killed namespace held a moment later."""
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline, descendants()
         time.sleep(0.01)

@@ -57,9 +57,13 @@ while True:
     try: os.fork()
     except OSError: pass
 """,
-        "timeout",
+        "timeout|crashed",
     ),
-    Attack("fork bomb until it fails", "import os\nwhile True: os.fork()", "error|timeout|refused"),
+    Attack(
+        "fork bomb until it fails",
+        "import os\nwhile True: os.fork()",
+        "error|timeout|refused|missing|crashed",  # what its processes say at once may be no JSON
+    ),
     Attack(
         "forks that all answer",
         "import os\nfor _ in range(3): os.fork()\ndef double(x):\n    return 0 * x\n",
