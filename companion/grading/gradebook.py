@@ -118,6 +118,7 @@ def _opened(url: str) -> Iterator[Any]:
         book = Gradebook(url)
     finally:
         os.environ["PATH"] = path
+    book.db().expire_on_commit = False  # or all that was entered would be read again
     with book:
         yield book
 
