@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from companion import validation
 from companion.arrays import check
 from companion.categorical import kl
+from companion.parameters import policy_logits, pullback, trainable
 
 
 def mean_kl(old_logits: Tensor, logits: Tensor) -> Tensor:
@@ -118,10 +119,15 @@ def fisher_vector_product(
     >>> fisher_vector_product(policy, torch.tensor([0]), damping=0.5)(torch.tensor([2.0, 2.0]))
     tensor([1., 1.])
     """
+    return product_at(policy_logits(policy, obs), trainable(policy), damping)
+
+
+def product_at(
+    logits: Tensor, parameters: dict[str, Tensor], damping: float
+) -> Callable[[Tensor], Tensor]:
+    """Return `fisher_vector_product` for logits (N, A) that the caller has with their graph."""
     validation.non_negative("damping", damping)
     with torch.enable_grad():
-        logits = policy_logits(policy, obs)
-        parameters = trainable(policy)
         # J^T u is linear in u, and its derivative is J: the graph of J^T u serves every J v.
         u = torch.zeros_like(logits, requires_grad=True)
         vjp = pullback(logits, parameters, u, create_graph=True)
@@ -134,42 +140,3 @@ def fisher_vector_product(
         return pullback(logits, parameters, metric_jv) + damping * v
 
     return product
-
-
-def policy_logits(policy: nn.Module, obs: Tensor) -> Tensor:
-    """Return the policy's logits with their graph, or raise ValueError if they can't be used."""
-    if obs.ndim == 0 or not len(obs):
-        raise ValueError(f"obs has shape {tuple(obs.shape)}; at least one observation is needed")
-    with torch.enable_grad():
-        logits: Tensor = policy(obs)
-    if logits.ndim != 2 or len(logits) != len(obs):
-        raise ValueError(
-            f"policy returned shape {tuple(logits.shape)} for {len(obs)} observations; "
-            "it must return one row of logits for each"
-        )
-    if bool(logits.isnan().any()):
-        row = int(logits.isnan().any(-1).nonzero()[0])
-        raise ValueError(f"policy returned NaN for obs[{row}]; logits must be numbers")
-    if not logits.requires_grad:
-        raise ValueError("policy has no parameter that requires a gradient and moves its logits")
-    return logits
-
-
-def trainable(policy: nn.Module) -> dict[str, Tensor]:
-    """Return the parameters that require a gradient, in the order of every flat vector."""
-    return {name: w for name, w in policy.named_parameters() if w.requires_grad}
-
-
-def pullback(
-    output: Tensor, parameters: dict[str, Tensor], u: Tensor, *, create_graph: bool = False
-) -> Tensor:
-    """Return the flat vector J^T u, J = d output / d parameters, and keep the graph."""
-    pieces = torch.autograd.grad(
-        output,
-        list(parameters.values()),
-        u,
-        retain_graph=True,
-        create_graph=create_graph,
-        materialize_grads=True,  # zero, not None, for a parameter that the output ignores
-    )
-    return torch.cat([piece.flatten() for piece in pieces])

@@ -1,11 +1,10 @@
 """TRPO's step: surrogate gradient, conjugate gradient, scaling to a KL radius, line search.
 
-Policies and flat vectors of parameters are those of `companion.fisher`.
+Policies are those of `companion.fisher`, flat vectors those of `companion.parameters`.
 """
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,10 +14,11 @@ import torch
 from torch import Tensor, nn
 
 from companion import validation
-from companion.categorical import taken
+from companion.categorical import kl, taken
 from companion.conjugate_gradient import Vector, conjugate_gradient
-from companion.fisher import fisher_vector_product, mean_kl, policy_logits, pullback, trainable
+from companion.fisher import product_at
 from companion.objective import ratio
+from companion.parameters import after_step, move, policy_logits, pullback, trainable
 
 
 def natural_step(direction: Vector, curvature: float, delta: float) -> Vector:
@@ -87,27 +87,28 @@ def local_surrogate(policy: nn.Module, obs: Tensor, actions: Tensor, adv: Tensor
     >>> evaluate(torch.zeros(2))
     (0.0, 0.0)
     """
+    return _surrogate_at(policy_logits(policy, obs), policy, obs, actions, adv)
+
+
+def _surrogate_at(
+    logits: Tensor, policy: nn.Module, obs: Tensor, actions: Tensor, adv: Tensor
+) -> Surrogate:
     with torch.enable_grad():
-        old_logits = policy_logits(policy, obs)
-        logp = _log_probabilities(old_logits, actions, adv)
+        rows = logits.log_softmax(-1)
+        logp = _log_probabilities(rows, actions, adv)
         mean = (ratio(logp, logp.detach()) * adv).mean()
         g = pullback(mean, trainable(policy), torch.ones_like(mean))
-    old_logits, logp_old = old_logits.detach(), logp.detach()
-    old = {name: w.detach().clone() for name, w in trainable(policy).items()}
-    trial = copy.deepcopy(policy)
-    moving = trainable(trial)
+    rows_old, logp_old = rows.detach(), logp.detach()
+    after = after_step(policy, obs)
 
     @torch.no_grad()
     def evaluate(step: Tensor) -> tuple[float, float]:
-        for name, move in _pieces(step, old).items():
-            moving[name].copy_(old[name] + move)
-        logits: Tensor = trial(obs)
-        logp = taken(logits.log_softmax(-1), actions)
-        if bool(logp.isnan().any()):
+        rows = after(step)
+        if bool(rows.isnan().any()):
             return math.nan, math.nan
         # mean(r A) - mean(A) would lose small gains to rounding in float32.
-        gain = ((ratio(logp, logp_old) - 1.0) * adv).mean()
-        return float(gain), float(mean_kl(old_logits, logits))
+        gain = ((ratio(taken(rows, actions), logp_old) - 1.0) * adv).mean()
+        return float(gain), float(kl(rows_old, rows).mean())
 
     return Surrogate(g, evaluate)
 
@@ -214,8 +215,11 @@ def trpo_step(
     """
     validation.whole("cg_iterations", cg_iterations, at_least=1)
     validation.whole("fisher_every", fisher_every, at_least=1)
-    g, evaluate = local_surrogate(policy, obs, actions, adv)
-    product = fisher_vector_product(policy, obs[::fisher_every], damping)
+    logits = policy_logits(policy, obs)
+    g, evaluate = _surrogate_at(logits, policy, obs, actions, adv)
+    if fisher_every > 1:
+        logits = policy_logits(policy, obs[::fisher_every])
+    product = product_at(logits, trainable(policy), damping)
     # Below rounding, a residual of a singular Fisher matrix leads into its null space.
     tolerance = 10 * torch.finfo(g.dtype).eps
     direction = conjugate_gradient(product, g, cg_iterations, tolerance)
@@ -223,21 +227,12 @@ def trpo_step(
     step = natural_step(direction, float(g @ direction), delta)
     search = line_search(evaluate, step, delta=delta, halvings=halvings)
     if search.accepted:
-        parameters = trainable(policy)
-        with torch.no_grad():
-            for name, move in _pieces(search.fraction * step, parameters).items():
-                parameters[name].add_(move)
+        move(policy, search.fraction * step)
     return TrpoStep(g, direction, step, float(g @ step), search)
 
 
-def _pieces(flat: Tensor, parameters: dict[str, Tensor]) -> dict[str, Tensor]:
-    pieces = torch.split(flat, [w.numel() for w in parameters.values()])
-    shaped = zip(parameters.items(), pieces, strict=True)
-    return {name: piece.view_as(w) for (name, w), piece in shaped}
-
-
-def _log_probabilities(logits: Tensor, actions: Tensor, adv: Tensor) -> Tensor:
-    n, n_actions = logits.shape
+def _log_probabilities(rows: Tensor, actions: Tensor, adv: Tensor) -> Tensor:
+    n, n_actions = rows.shape
     if actions.shape != (n,) or adv.shape != (n,):
         raise ValueError(
             f"actions has shape {tuple(actions.shape)} and adv {tuple(adv.shape)}; "
@@ -248,7 +243,7 @@ def _log_probabilities(logits: Tensor, actions: Tensor, adv: Tensor) -> Tensor:
     if not bool(adv.isfinite().all()):
         row = int((~adv.isfinite()).nonzero()[0])
         raise ValueError(f"adv must be finite; adv[{row}] is {float(adv[row])}")
-    logp = taken(logits.log_softmax(-1), actions)
+    logp = taken(rows, actions)
     if bool(logp.isneginf().any()):
         row = int(logp.isneginf().nonzero()[0])
         raise ValueError(f"actions[{row}] = {int(actions[row])} has probability 0 under policy")

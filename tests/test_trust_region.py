@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -302,3 +303,59 @@ def test_a_tabular_policy_needs_no_damping(seed: int) -> None:
     taken = trpo_step(policy, states, actions, torch.randn(300), damping=0.0)
     assert taken.search.accepted
     assert taken.search.kl <= 0.01
+
+
+class _Interrupted(nn.Linear):
+    """A layer whose forward pass a reader stops."""
+
+    stop = False
+
+    def forward(self, input: Tensor) -> Tensor:
+        if self.stop:
+            raise KeyboardInterrupt
+        return super().forward(input)
+
+
+def test_an_interrupt_while_a_step_is_tried_leaves_the_policy_as_it_is() -> None:
+    torch.manual_seed(0)
+    policy = nn.Sequential(nn.Linear(4, 5), nn.Tanh(), _Interrupted(5, 3)).double()
+    _, *data = batch("tanh network")
+    before = [(w, w.data_ptr(), w.detach().clone()) for w in policy.parameters()]
+    g, evaluate = local_surrogate(policy, *data)
+    policy[2].stop = True
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(g)
+    for w, (same, address, value) in zip(policy.parameters(), before, strict=True):
+        assert w is same
+        assert w.data_ptr() == address
+        assert torch.equal(w, value)
+
+
+def test_a_step_is_tried_with_the_buffers_of_the_batch_and_writes_to_none() -> None:
+    """In training mode a forward pass of batch normalization moves its running mean."""
+    torch.manual_seed(0)
+    policy = nn.Sequential(nn.BatchNorm1d(4), nn.Linear(4, 3)).double()
+    policy[0].bias.requires_grad_(False)
+    _, *data = batch("tanh network")
+    g, evaluate = local_surrogate(policy, *data)
+    before = {name: value.clone() for name, value in policy.state_dict().items()}
+    measured = evaluate(g)
+    for name, value in policy.state_dict().items():
+        assert torch.equal(value, before[name]), name
+    policy[0].bias.fill_(100.0)
+    assert evaluate(g) == measured
+    assert policy[0].bias.eq(100.0).all()
+
+
+def test_a_weight_that_two_layers_share_is_moved_in_both() -> None:
+    torch.manual_seed(0)
+    policy = nn.Sequential(nn.Linear(3, 3), nn.Tanh(), nn.Linear(3, 3)).double()
+    policy[2].weight = policy[0].weight
+    obs, actions = torch.randn(50, 3).double(), torch.randint(3, (50,))
+    adv = torch.randn(50).double()
+    before, after = deepcopy(policy), deepcopy(policy)
+    g, evaluate = local_surrogate(policy, obs, actions, adv)
+    assert len(g) == 9 + 3 + 3
+    nn.utils.vector_to_parameters(parameters(policy) + 0.1 * g, after.parameters())
+    measured = _gain_and_kl(before, after, obs, actions, adv)
+    assert evaluate(0.1 * g) == pytest.approx(measured, rel=1e-9)
