@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import linalg, optimize
 
 from companion import validation
 from companion.improvement import advantage_sum
-from companion.mdp import TabularMDP, evaluate, visitation
+from companion.mdp import TabularMDP, bellman_matrix, evaluate, visitation
 from companion.policy import FloatArray, check_one_policy, check_policy, kl, mixture
 
 
@@ -122,6 +124,9 @@ def largest_steps(mdp: TabularMDP, pi: ArrayLike, target: ArrayLike) -> LargestS
     Each is the largest alpha such that no smaller one makes the bound (or the true gain) negative
     along pi_alpha = (1 - alpha) pi + alpha target  (chapter, section 3)
 
+    The true gain may fall below 0 and rise again. All its zeros are computed, so that only a loss
+    of the size of rounding errors can be missed. The KL's step is exact to 7 digits above 1e-12.
+
     Args:
         mdp: the MDP.
         pi: (S, A) policy that is improved.
@@ -134,11 +139,6 @@ def largest_steps(mdp: TabularMDP, pi: ArrayLike, target: ArrayLike) -> LargestS
         ValueError: a policy has the wrong shape or is not a policy.
     """
 
-    # Written as alpha times a slope, a gain keeps its digits and its sign however small alpha is.
-    def true_gain(alpha: FloatArray) -> FloatArray:
-        gains: FloatArray = alpha * (visitation(mdp, mixture(old, new, alpha)) @ per_state)
-        return gains
-
     def certified_by_kl(alpha: FloatArray) -> FloatArray:
         return alpha * gain - _kl_penalty(mdp, adv, kl(old, mixture(old, new, alpha)))
 
@@ -149,7 +149,7 @@ def largest_steps(mdp: TabularMDP, pi: ArrayLike, target: ArrayLike) -> LargestS
     adv = evaluate(mdp, old).adv
     per_state = ((new - old) * adv).sum(axis=-1)
     cpi = min(1.0, max(0.0, gain / penalty)) if penalty > 0 else float(gain >= 0)
-    return LargestSteps(cpi, _first_sign_change(certified_by_kl), _first_sign_change(true_gain))
+    return LargestSteps(cpi, _end_of_gain(certified_by_kl), _safe_step(mdp, old, new, per_state))
 
 
 def upper_bounds(mdp: TabularMDP, pi: ArrayLike, target: ArrayLike, alpha: float) -> FloatArray:
@@ -189,8 +189,34 @@ def _kl_penalty(mdp: TabularMDP, adv: FloatArray, per_state_kl: FloatArray) -> F
     return weight * largest if weight > 0 else np.zeros_like(largest)
 
 
-def _first_sign_change(gain: Callable[[FloatArray], FloatArray]) -> float:
-    """Return the largest alpha up to which gain stays at least 0, to seven digits above 1e-12."""
+def _safe_step(mdp: TabularMDP, old: FloatArray, new: FloatArray, per_state: FloatArray) -> float:
+    """Return the largest alpha up to which the mixture's return is not below that of old.
+
+    J(pi_alpha) - J(pi) = alpha f(alpha),  f(alpha) = mu^T (I - gamma P_alpha)^-1 x
+
+    with x(s) = sum_a target(a|s) A_pi(s,a). P_alpha is linear in alpha, so f is 0 where the matrix
+    bordered by x and mu is singular: at generalized eigenvalues.
+    """
+
+    def f(alpha: float) -> float:
+        return float(visitation(mdp, mixture(old, new, alpha)) @ per_state)
+
+    start, end = bellman_matrix(mdp, old), bellman_matrix(mdp, new)
+    bordered = np.block([[start, per_state[:, None]], [mdp.mu, 0.0]])
+    zeros = linalg.eigvals(bordered, np.pad(start - end, (0, 1))).real
+    cuts = np.unique([0.0, *zeros[(zeros > 0) & (zeros < 1)], 1.0])
+    # Between two zeros f keeps its sign.
+    points = np.sort([*cuts, *(cuts[1:] + cuts[:-1]) / 2])
+    if f(0.0) < 0:
+        return 0.0
+    for low, high in pairwise(points):
+        if f(high) < 0:
+            return float(optimize.brentq(f, low, high, xtol=1e-18))
+    return 1.0
+
+
+def _end_of_gain(gain: Callable[[FloatArray], FloatArray]) -> float:
+    """Return the largest alpha up to which a concave gain, 0 at 0, stays at least 0."""
     low, high = 0.0, 1.0
     # Certified steps lie many orders of magnitude below 1, so the scan is in powers.
     grid = np.concatenate([np.geomspace(1e-12, 1e-2, 400), np.linspace(1e-2, 1, 400)[1:]])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from math import comb
 
 import numpy as np
 import pytest
@@ -350,3 +351,39 @@ def test_the_lemma_is_exact_for_policies_given_in_float32() -> None:
     old, new = (random_policy(3, 2, rng=rng).astype(np.float32) for _ in range(2))
     assert performance_difference(MDP, old, new).residual < 1e-14
     assert largest_steps(MDP, old, old) == LargestSteps(1, 1, 1)
+
+
+def cubic_return(a: float, width: float) -> TabularMDP:
+    """Make J(pi_alpha) - J(pi) = alpha ((alpha - a)^2 - width^2) for pi = action 0 and action 1.
+
+    Three choices, then the end, and a reward that knows how often the choice was action 1.
+    """
+    cubic = [0.0, a**2 - width**2, -2 * a, 1.0]
+    reward = [sum(comb(k, i) / comb(3, i) * cubic[i] for i in range(k + 1)) for k in range(4)]
+    states = {(t, k): i for i, (t, k) in enumerate((t, k) for t in range(3) for k in range(t + 1))}
+    gamma, end = 0.9, len(states)
+    P, r = np.zeros((end + 1, 2, end + 1)), np.zeros((end + 1, 2))
+    P[end, :, end] = 1
+    for (t, k), s in states.items():
+        for action in (0, 1):
+            P[s, action, states.get((t + 1, k + action), end)] = 1
+            r[s, action] = reward[k + action] / gamma**2 if t == 2 else 0.0
+    return TabularMDP(P, r, gamma, np.eye(end + 1)[0])
+
+
+@pytest.mark.parametrize("a", [1e-4, 0.0312, 0.5013, 0.98765])
+@pytest.mark.parametrize("share", [0.1, 1e-3, 1e-4])
+def test_a_narrow_loss_on_the_way_ends_the_safe_step(a: float, share: float) -> None:
+    mdp = cubic_return(a, share * a)
+    old, new = (np.tile(row, (mdp.shape[0], 1)) for row in ([1.0, 0.0], [0.0, 1.0]))
+    dip = performance_difference(mdp, old, mixture(old, new, a)).gain
+    assert dip == pytest.approx(-a * (share * a) ** 2, abs=1e-15)
+    safe = largest_steps(mdp, old, new).safe
+    assert safe == pytest.approx(a * (1 - share), abs=1e-15 / (share * a**2))
+
+
+def test_a_gain_that_comes_near_0_and_stays_above_is_safe_to_the_end() -> None:
+    mdp = cubic_return(0.5, 0.0)
+    mdp = TabularMDP(mdp.P, mdp.r + 1e-9 * np.array([0.0, 1.0]), mdp.gamma, mdp.mu)
+    old, new = (np.tile(row, (mdp.shape[0], 1)) for row in ([1.0, 0.0], [0.0, 1.0]))
+    assert largest_steps(mdp, old, new).safe == 1.0
