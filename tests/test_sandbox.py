@@ -1,5 +1,6 @@
 """The sandbox by itself: what is there, what is not, and what it says where it can't be."""
 
+import ast
 import contextlib
 import ctypes
 import errno
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from companion.exercises import EXERCISES, PARTS
 from companion.grading import sandbox, seccomp, view
 from companion.grading.channel import Channel, Closed, Late, TooLong
 from companion.grading.limits import Limits
@@ -73,6 +75,22 @@ def test_what_lies_inside():
         """
     )
     assert set(files.split()) == set(view.VISIBLE)
+
+
+def test_no_module_that_lies_inside_holds_an_answer():
+    """Nor does it import one that is not there."""
+    inside = {f"companion.{name[:-3]}".replace("/", ".") for name in view.VISIBLE}
+    rules = [
+        rule for p in PARTS.values() for rule in (p.reference, *(m.wrong for m in p.misconceptions))
+    ]
+    modules = {rule.__module__ for rule in rules}
+    assert len(modules) >= len(EXERCISES)
+    assert not modules & inside
+    for name in view.VISIBLE:
+        for node in ast.walk(ast.parse((view.PACKAGE / name).read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("companion"):
+                names = {f"{node.module}.{alias.name}" for alias in node.names}
+                assert names <= inside or {node.module} <= inside
 
 
 @needs_sandbox
