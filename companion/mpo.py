@@ -65,31 +65,43 @@ def e_step(pi_old: ArrayLike, q: ArrayLike, weights: ArrayLike, delta: float) ->
 
     Raises:
         ValueError: delta not finite and above 0, or so large that even the greedy policy lies
-            within; q equal for all actions; q or weights of the wrong shape; pi_old not a policy.
+            within; q equal for all actions that pi_old takes, in all states of weight above 0; q
+            or weights of the wrong shape; pi_old not a policy.
 
     Reference: Abdolmaleki et al. 2018, section 3.2; Song et al. 2020, section 4.
     """
     radius = validation.positive("delta", delta)
     policy, values, w = _check(pi_old, q, weights)
 
+    # Only what pi_old takes, in states that count, can be preferred. Without a row's largest value
+    # the digits are left to the differences.
+    best = np.where(policy > 0, values, -np.inf).max(axis=1, keepdims=True)
+    shortfall = np.maximum(best - values, 0.0)
+    gaps = shortfall[(policy > 0) & (w > 0)[:, None] & (shortfall > 0)]
+    if gaps.size == 0:
+        raise ValueError(
+            "q must tell the actions of some state apart, among those that pi_old takes where"
+            " weights are above 0; all these values are equal"
+        )
+    spread = float(gaps.max())
+
+    def improved(log_temperature: float) -> FloatArray:
+        return mirror_step(policy, -shortfall / spread, float(np.exp(-log_temperature)))
+
     def excess(log_temperature: float) -> float:
-        improved = mirror_step(policy, values, float(np.exp(-log_temperature)))
-        return float(w @ kl(improved, policy)) - radius
+        return float(w @ kl(improved(log_temperature), policy)) - radius
 
     # KL(p || pi_old) is at most spread^2 / (8 T^2): Hoeffding's bound on the variance under p.
-    spread = float(np.ptp(values, axis=1).max())
-    if spread == 0:
-        raise ValueError("q must tell the actions of some state apart; all values are equal")
-    high = float(np.log(spread / np.sqrt(8 * radius)))
-    low = float(np.log(spread * 1e-9))
+    high = -0.5 * float(np.log(8 * radius))
+    # Here the weight of every action that is not the best has underflowed to 0.
+    low = float(np.log(gaps.min() / spread / 2000))
     if excess(low) <= 0:
         raise ValueError(
             f"delta must be below {excess(low) + radius:.6g}, the mean KL of the greedy policy;"
             f" got {delta!r}"
         )
     log_temperature = brentq(excess, low, high + 1e-9, xtol=1e-14)
-    temperature = float(np.exp(log_temperature))
-    return EStep(mirror_step(policy, values, 1 / temperature), temperature)
+    return EStep(improved(log_temperature), spread * float(np.exp(log_temperature)))
 
 
 def _check(

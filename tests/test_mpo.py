@@ -104,3 +104,46 @@ def test_bad_input_is_refused() -> None:
         e_step(pi, q * np.nan, weights, 0.1)
     with pytest.raises(ValueError, match="temperature must be finite and above 0; got 0"):
         dual(0, pi, q, weights, 0.1)
+
+
+@pytest.mark.parametrize("gap", [1e-3, 1e-12, 1e-15])
+@pytest.mark.parametrize("p", [0.6, 0.999])
+def test_values_that_are_nearly_equal_have_their_closed_form(gap: float, p: float) -> None:
+    q = np.array([[1.0, 1.0 + gap]])
+    radius = np.log(2) + p * np.log(p) + (1 - p) * np.log(1 - p)
+    step = e_step([[0.5, 0.5]], q, [1.0], radius)
+    np.testing.assert_allclose(step.policy, [[1 - p, p]], rtol=1e-8)
+    gap_in_float64 = q[0, 1] - q[0, 0]
+    assert step.temperature == pytest.approx(gap_in_float64 / np.log(p / (1 - p)), rel=1e-8)
+
+
+def test_a_state_of_nearly_equal_values_beside_another_counts_up_to_the_greedy_policy() -> None:
+    pi, q = np.full((2, 2), 0.5), np.array([[1.0, 1.0 + 1e-13], [0.0, 5.0]])
+    for share in (0.3, 0.6, 0.99):  # from a half on both states have to move
+        step = e_step(pi, q, [0.5, 0.5], share * np.log(2))
+        assert kl(step.policy, pi).mean() == pytest.approx(share * np.log(2), rel=1e-8)
+    with pytest.raises(
+        ValueError, match=r"delta must be below 0\.693147, the mean KL of the greedy"
+    ):
+        e_step(pi, q, [0.5, 0.5], 1.001 * np.log(2))
+
+
+@pytest.mark.parametrize("values", [[0.0, 1e12, -1e12], [0.0, 0.0, 0.0]])
+def test_a_state_of_weight_0_has_no_say(values: list[float]) -> None:
+    pi, q, weights = drawn(3)
+    alone = e_step(pi, q, weights, 0.1)
+    more = e_step(np.vstack([pi, pi[:1]]), np.vstack([q, values]), [*weights, 0.0], 0.1)
+    assert more.temperature == pytest.approx(alone.temperature, rel=1e-12)
+    np.testing.assert_allclose(more.policy[:5], alone.policy, rtol=1e-10)
+    assert more.policy[5].sum() == pytest.approx(1)
+    with pytest.raises(ValueError, match="weights are above 0; all these values are equal"):
+        e_step(np.vstack([pi[:1], pi[:1]]), [[2.0] * 3, values], [1.0, 0.0], 0.1)
+
+
+def test_an_action_that_the_old_policy_never_takes_has_no_say() -> None:
+    pi, q = np.array([[0.5, 0.5, 0.0]]), np.array([[1.0, 3.0, 1e9]])
+    step, two = e_step(pi, q, [1.0], 0.2), e_step(pi[:, :2], q[:, :2], [1.0], 0.2)
+    assert step.temperature == pytest.approx(two.temperature, rel=1e-12)
+    np.testing.assert_allclose(step.policy, [[*two.policy[0], 0.0]], rtol=1e-12)
+    with pytest.raises(ValueError, match="among those that pi_old takes"):
+        e_step(pi, [[1.0, 1.0, 2.0]], [1.0], 0.2)
