@@ -122,9 +122,7 @@ def test_a_state_of_nearly_equal_values_beside_another_counts_up_to_the_greedy_p
     for share in (0.3, 0.6, 0.99):  # from a half on both states have to move
         step = e_step(pi, q, [0.5, 0.5], share * np.log(2))
         assert kl(step.policy, pi).mean() == pytest.approx(share * np.log(2), rel=1e-8)
-    with pytest.raises(
-        ValueError, match=r"delta must be below 0\.693147, the mean KL of the greedy"
-    ):
+    with pytest.raises(ValueError, match=r"delta must be below 0\.693147, the mean KL of"):
         e_step(pi, q, [0.5, 0.5], 1.001 * np.log(2))
 
 
