@@ -118,6 +118,9 @@ def run(settings: AblationSettings) -> AblationRun:
         AblationRun. It depends on the settings alone; torch's global generator and its number of
         threads are left as they were found.
 
+    Raises:
+        FloatingPointError: a number is not finite; the message says in which update.
+
     Reference: Schulman et al. 2017, algorithm 1; protocol of the printed figures.
     """
     with one_thread(), gym.make("CartPole-v1") as env:
@@ -125,10 +128,17 @@ def run(settings: AblationSettings) -> AblationRun:
         env.reset(seed=settings.seed)
         act = sampled(agent.policy, np.random.default_rng(settings.seed))
         returns, rows = [], []
-        for _ in range(settings.updates):
-            batch = episodes(env, act, settings.episodes)
-            fit_critic(agent, batch)
-            rows.append(improve(agent, samples(agent, batch), settings))
+        for update in range(settings.updates):
+            try:
+                batch = episodes(env, act, settings.episodes)
+                fit_critic(agent, batch)
+                rows.append(improve(agent, samples(agent, batch), settings))
+            except ValueError as error:
+                healthy = rows[-1][-1] if rows else "none"
+                raise FloatingPointError(
+                    f"lost in update {update} of {settings}: {error}; last healthy outside, KL and "
+                    f"entropy: {healthy}"
+                ) from error
             returns.append(batch.episode_returns)
     outside, kl, entropy = np.moveaxis(np.array(rows, np.float32), -1, 0)
     parameters = nn.utils.parameters_to_vector(agent.policy.parameters()).detach().numpy()

@@ -98,3 +98,9 @@ def test_the_first_row_of_a_batch_is_that_of_the_collecting_policy() -> None:
 def test_settings_that_cannot_be(field: str, value: float, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         AblationSettings(**{field: value})
+
+
+def test_a_lost_run_says_where_and_what_was_healthy_last() -> None:
+    pattern = r"lost in update 0 of .*seed=3.*adv must be finite.*last healthy outside, KL and entropy: none"
+    with pytest.raises(FloatingPointError, match=pattern):
+        ablation.run(AblationSettings(seed=3, lr=1e36, epochs=1))
