@@ -61,11 +61,18 @@ def page(record: Record, written: Sequence[Written] = ()) -> str:
     lines += [f"<p>{_text(problem)}</p>\n" for problem in record.problems]
     for exercise in EXERCISES:
         results = [r for r in record.results if r.part.rpartition("-")[0] == exercise]
-        lines += [f"<h2>Exercise {exercise.replace('-', '.')}</h2>\n", TABLE]
-        lines += map(_part_row, results)
-        lines += [_written_row(one) for one in written if one.exercise == exercise]
-        lines.append("</table>\n")
+        ones = [one for one in written if one.exercise == exercise]
+        lines.append(f"<h2>Exercise {exercise.replace('20-', '20.')}</h2>\n")
+        if {"missing", "not attempted"}.issuperset(one.status for one in (*results, *ones)):
+            lines.append(f"<p>Nothing was handed in, of {_most(results, ones)} points.</p>\n")
+        else:
+            rows = [*map(_part_row, results), *map(_written_row, ones)]
+            lines += [TABLE, *rows, "</table>\n"]
     return "".join([*lines, "</body>\n</html>\n"])
+
+
+def _most(results: Sequence[PartResult], written: Sequence[Written]) -> float | int:
+    return number(sum(one.max_points for one in (*results, *written)))
 
 
 def _part_row(result: PartResult) -> str:

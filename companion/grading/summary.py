@@ -13,7 +13,7 @@ from companion.grading.export import number, total, write_table
 from companion.grading.gradebook import Written
 
 UNTRIED = ("not attempted", "missing")
-HARD = 0.5  # a part is hard if less than this share of those who tried it got it right
+HARD = 0.5  # a part is hard if those who tried it have less than this share of its points
 FEWEST_TRIED = 5  # below which nothing is said of how hard a part is
 WIDTH_OF_TITLE = 44
 
@@ -53,9 +53,9 @@ class PartSummary:
 
     @property
     def hard(self) -> bool:
-        """Say whether most of those who tried it did not get it right."""
+        """Say whether those who tried it have less than half of its points."""
         enough = self.marked == self.students and self.tried >= FEWEST_TRIED
-        return enough and self.right < HARD * self.tried
+        return enough and self.points < HARD * self.tried * self.max_points
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,9 @@ class Summary:
     """How a class did.
 
     Args:
-        parts: automatic parts, then written ones, in the exercises' order.
+        parts: of those exercises that anyone has tried, in their order.
         totals: each student's points.
-        most: the points that can be reached.
+        most: the points that can be reached in these exercises.
         waiting: written answers that wait to be marked by hand.
     """
 
@@ -85,17 +85,17 @@ def summarize(
         written: how their written parts stand, by student.
     """
     by_hand = written or {}
-    sums = [total(record, by_hand.get(record.student, ())) for record in records]
-    parts = []
+    parts: list[PartSummary] = []
     for exercise in EXERCISES:
         inside = [part for part in PARTS if part.rpartition("-")[0] == exercise]
-        parts += [_automatic(part, records) for part in inside]
+        new = [_automatic(part, records) for part in inside]
         ones = [one for some in by_hand.values() for one in some if one.exercise == exercise]
-        parts += [_by_hand(exercise, ones, len(records))] if ones else []
+        new += [_by_hand(exercise, ones, len(records))] if ones else []
+        parts += new if any(one.tried for one in new) else []
     return Summary(
         parts,
-        [points for points, _ in sums],
-        max(most for _, most in sums),
+        [total(record, by_hand.get(record.student, ()))[0] for record in records],
+        sum(one.max_points for one in parts),
         sum(one.waits for some in by_hand.values() for one in some),
     )
 
@@ -148,7 +148,7 @@ def table(summary: Summary) -> str:
     )
     lines += map(_line, summary.parts)
     hard = [f"  {one.part:16} {one.title}" for one in summary.parts if one.hard]
-    lines.append("\nhard parts (fewer than half of those who tried have them right)")
+    lines.append("\nhard parts (those who tried have less than half of the points)")
     lines += hard or ["  none"]
     lines.append("\nmistakes, by students")
     lines += [f"  {n:4}  {part:12} {name}" for part, name, n in mistakes(summary)] or ["  none"]

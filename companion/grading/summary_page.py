@@ -15,6 +15,7 @@ from companion.grading.export import number
 from companion.grading.summary import PartSummary, Summary, mistakes, table
 
 ROW = 0.16  # inches of a part
+FEWEST_ROWS = 5
 MOST_MISTAKES = 10
 LONGEST_NAME = 58
 KINDS = (("right", BLUE), ("mistake named", ORANGE), ("otherwise wrong", RED), ("not tried", SHADE))
@@ -46,7 +47,7 @@ pre {{ overflow-x: auto; font-size: 13px; }}
 def draw(summary: Summary) -> Figure:
     """Draw each part's answers by how they came out, the frequent mistakes, and the totals."""
     parts = [one for one in summary.parts if not one.part.endswith("-written")]
-    half = (len(parts) + 1) // 2
+    half = max((len(parts) + 1) // 2, FEWEST_ROWS)
     often = mistakes(summary)[:MOST_MISTAKES]
     heights = [ROW * half + 0.5, ROW * max(len(often), 1) + 0.6, 1.3]
     figure = Figure(figsize=(WIDTH, sum(heights) + 0.4), layout="constrained")
@@ -56,8 +57,8 @@ def draw(summary: Summary) -> Figure:
     for ax in axes.values():
         ax.spines[["top", "right"]].set_visible(False)
         ax.tick_params(labelsize=7.5)
-    _draw_parts(axes["left"], parts[:half])
-    _draw_parts(axes["right"], parts[half:], rows=half)
+    _draw_parts(axes["left"], parts[:half], half)
+    _draw_parts(axes["right"], parts[half:], half)
     handles, labels = axes["left"].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False, fontsize=8)
     _draw_mistakes(axes["mistakes"], often)
@@ -65,17 +66,19 @@ def draw(summary: Summary) -> Figure:
     return figure
 
 
-def _draw_parts(ax: Any, parts: Sequence[PartSummary], rows: int = 0) -> None:
+def _draw_parts(ax: Any, parts: Sequence[PartSummary], rows: int) -> None:
     """Draw a bar per part; the names of hard parts are red and say so."""
     left = [0.0] * len(parts)
-    for (kind, color), widths in zip(KINDS, zip(*map(_shares, parts), strict=True), strict=True):
+    shares = [_shares(one) for one in parts]
+    for k, (kind, color) in enumerate(KINDS):
+        widths = [share[k] for share in shares]
         ax.barh(range(len(parts)), widths, left=left, color=color, height=0.8, label=kind)
         left = [start + width for start, width in zip(left, widths, strict=True)]
     ax.set_yticks(range(len(parts)), [one.part + " hard" * one.hard for one in parts], fontsize=7.5)
     for label, one in zip(ax.get_yticklabels(), parts, strict=True):
         label.set_color(RED if one.hard else INK)
         label.set_fontweight("bold" if one.hard else "normal")
-    ax.set(xlim=(0, 100), ylim=(max(rows, len(parts)) - 0.5, -0.5))
+    ax.set(xlim=(0, 100), ylim=(rows - 0.5, -0.5))
     ax.set_xlabel("students, %", fontsize=8)
     ax.tick_params(axis="y", length=0)
 
