@@ -267,6 +267,15 @@ def test_a_page_says_what_came_out_and_what_waits():
     assert "marked. Good." in shown
 
 
+def test_a_page_says_in_a_line_what_was_not_handed_in():
+    results = [PartResult(part.id, 0, part.points, "missing") for part in PARTS.values()]
+    results[0] = PartResult("20-1-a", 2, 2, "right")
+    shown = Tags(page(Record("ada", "ada", "key", results))).shown
+    assert shown.count("Nothing was handed in, of") == len(EXERCISES) - 1
+    assert "Exercise 20.8" in shown
+    assert "Exercise further-1" in shown
+
+
 def test_feedback_by_the_command_line_and_another_database(desk, tmp_path, capsys):
     url = f"sqlite:///{tmp_path / 'elsewhere.db'}"
     enter(desk.records(), desk, url)

@@ -63,7 +63,8 @@ def page(record: Record, written: Sequence[Written] = ()) -> str:
         results = [r for r in record.results if r.part.rpartition("-")[0] == exercise]
         ones = [one for one in written if one.exercise == exercise]
         lines.append(f"<h2>Exercise {exercise.replace('20-', '20.')}</h2>\n")
-        if {"missing", "not attempted"}.issuperset(one.status for one in (*results, *ones)):
+        statuses = {*(result.status for result in results), *(one.status for one in ones)}
+        if statuses <= {"missing", "not attempted"}:
             lines.append(f"<p>Nothing was handed in, of {_most(results, ones)} points.</p>\n")
         else:
             rows = [*map(_part_row, results), *map(_written_row, ones)]
@@ -72,7 +73,7 @@ def page(record: Record, written: Sequence[Written] = ()) -> str:
 
 
 def _most(results: Sequence[PartResult], written: Sequence[Written]) -> float | int:
-    return number(sum(one.max_points for one in (*results, *written)))
+    return number(sum(r.max_points for r in results) + sum(one.max_points for one in written))
 
 
 def _part_row(result: PartResult) -> str:

@@ -68,6 +68,7 @@ def draw(summary: Summary) -> Figure:
 
 def _draw_parts(ax: Any, parts: Sequence[PartSummary], rows: int) -> None:
     """Draw a bar per part; the names of hard parts are red and say so."""
+    ax.set_visible(bool(parts))
     left = [0.0] * len(parts)
     shares = [_shares(one) for one in parts]
     for k, (kind, color) in enumerate(KINDS):
