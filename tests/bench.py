@@ -12,7 +12,14 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests import bench_bandit, bench_compiled, bench_latency, bench_mirror, bench_trpo
+from tests import (
+    bench_bandit,
+    bench_compiled,
+    bench_grading,
+    bench_latency,
+    bench_mirror,
+    bench_trpo,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -42,6 +49,8 @@ def main() -> None:
         print(f"{name:<32}{states:>8}{seconds:>10.5f} s{megabytes:>9.1f} MB", flush=True)
     print("\nkey press to changed picture in JupyterLab, against the same for a line of `interact`")
     bench_latency.main()
+    print("\nthe instructor's desk")
+    bench_grading.main()
 
 
 if __name__ == "__main__":

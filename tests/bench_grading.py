@@ -55,24 +55,25 @@ def a_class(folder: Path, students: int, exercises: tuple[str, ...]) -> None:
         masters.write(folder / student, own)
 
 
-def desk(submissions: Path, folder: Path, moments: tuple[int, ...]) -> list[Moment]:
-    """Grade a class by the command, and return how it stood at some moments and at the end."""
+def desk(submissions: Path, folder: Path, moments: tuple[int, ...]) -> Iterator[Moment]:
+    """Grade a class by the command, and yield how it stands at some moments and at the end."""
     command = [sys.executable, "-m", "companion.grading", "grade", str(submissions)]
     command += ["--desk", str(folder), "--jobs", str(JOBS)]
-    found: list[Moment] = []
+    left, resident, students = [*moments], 0.0, 0
     start = time.perf_counter()
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
-        resident = 0.0
-        while run.poll() is None:
-            status = Path(f"/proc/{run.pid}/status").read_text()
-            resident = max(resident, *(int(kb) / 1000 for kb in RSS.findall(status)), 0.0)
-            students = sum(1 for _ in (folder / "students").glob("*.json"))
-            if len(found) < len(moments) and students >= moments[len(found)]:
-                found.append(Moment(students, time.perf_counter() - start, resident))
-            time.sleep(0.1)
-        assert run.stderr is not None
-        assert run.returncode == 0, run.stderr.read().decode()
-    return [*found, Moment(students, time.perf_counter() - start, resident)]
+    with tempfile.TemporaryFile() as said:
+        with subprocess.Popen(command, cwd=ROOT, stdout=said, stderr=said) as run:
+            while run.poll() is None:
+                status = Path(f"/proc/{run.pid}/status").read_text()
+                resident = max([resident, *(int(kb) / 1000 for kb in RSS.findall(status))])
+                students = sum(1 for _ in (folder / "students").glob("*.json"))
+                if left and students >= left[0]:
+                    left.pop(0)
+                    yield Moment(students, time.perf_counter() - start, resident)
+                time.sleep(0.1)
+        said.seek(0)
+        assert run.returncode == 0, said.read().decode()
+    yield Moment(students, time.perf_counter() - start, resident)
 
 
 class Course:
@@ -217,14 +218,10 @@ def main() -> None:
         print(f"growth of one run of the command, exercise 20.1 alone, {JOBS} cores")
         print(f"{'submissions':<42}{'seconds each':>14}{'desk':>12}")
         a_class(folder / "growth", GROWTH[-1], EIGHT[:1])
-        *moments, end = desk(folder / "growth", folder / "growing", GROWTH)
-        for moment in moments:
-            each = moment.seconds / moment.students
-            print(f"{f'{moment.students:,} marked':<42}{each:>14.3f}{moment.megabytes:>9.0f} MB")
-        each = end.seconds / end.students
-        print(
-            f"{f'{end.students:,} in the gradebook, too':<42}{each:>14.3f}{end.megabytes:>9.0f} MB"
-        )
+        for k, moment in enumerate(desk(folder / "growth", folder / "growing", GROWTH)):
+            done = "marked" if k < len(GROWTH) else "in the gradebook and the tables, too"
+            name, each = f"{moment.students:,} {done}", moment.seconds / moment.students
+            print(f"{name:<42}{each:>14.3f}{moment.megabytes:>9.0f} MB", flush=True)
 
 
 if __name__ == "__main__":
