@@ -160,7 +160,7 @@ def main() -> None:
         # One with a few mistakes: the page shows how they are named.
         chosen = min(desk.records(), key=lambda r: abs(mistakes(r.results) - 2))
         photograph(page(chosen, by_hand[chosen.student]), "feedback-page", folder, 900)
-        photograph(check_page(), "self-check", folder, 190)
+        photograph(check_page(), "self-check", folder, 130)
 
 
 def mistakes(results: Sequence[PartResult]) -> int:
