@@ -38,7 +38,7 @@ SOURCE, STATIC, KEPT = BUILD / "site-source", BUILD / "site-static", BUILD / "fr
 FIGURES = "companion.figures."
 PAGE_BYTES = 1_500_000  # all frames of a page
 API_PACKAGES = ("companion", "companion.compiled", "companion.figures")
-SECTION_LIST = "notebooks/[0-9]*\n"
+SECTION_LIST, EXERCISE_LIST = "notebooks/[0-9]*\n", "notebooks/exercises/*\n"
 LIVE_DIRECTIVE = re.compile(r"^```\{live\} (\S+)\n```$", flags=re.MULTILINE)
 MATHJAX = "sphinx-mathjax-offline/static/mathjax/tex-svg-full.js"
 
@@ -153,7 +153,7 @@ def stage(site: Site) -> None:
     """Write the sources that Sphinx reads."""
     for folder in (SOURCE, STATIC):
         shutil.rmtree(folder, ignore_errors=True)
-    for folder in ("book", "notebooks", "downloads", "generated", "api"):
+    for folder in ("book", "notebooks/exercises", "downloads", "generated", "api"):
         (SOURCE / folder).mkdir(parents=True)
     titles = {name: title(notebook) for name, notebook in site.notebooks.items()}
     (SOURCE / "generated/ledger.md").write_text(ledger.markdown(site.notebooks, titles))
@@ -165,7 +165,7 @@ def stage(site: Site) -> None:
     for name in site.notebooks:
         shutil.copy(ROOT / "notebooks" / f"{name}.ipynb", SOURCE / "downloads")
         stage_notebook(site, name)
-    stage_index(site, titles)
+    stage_index(titles, stage_exercises(), site)
     stage_static(site)
 
 
@@ -173,10 +173,7 @@ def stage_notebook(site: Site, name: str) -> None:
     """Write a section with its live figures, a link to its notebook, and targets at its claims."""
     site.put_live(name)
     notebook = site.notebooks[name]
-    first = notebook.cells[0]
-    heading, _, rest = first.source.partition("\n\n")
-    links = f"[Download the notebook](path:../downloads/{name}.ipynb), [run it](../book/running.md)"
-    first.source = f"{heading}\n\n{links}\n\n{rest}"
+    put_links(notebook, name, "[run it](../book/running.md)", root="..")
     claiming = {claim.cell for claim in ledger.claims(notebook)}
     cells = []
     for cell in notebook.cells:
@@ -188,12 +185,34 @@ def stage_notebook(site: Site, name: str) -> None:
     nbformat.write(notebook, SOURCE / f"notebooks/{name}.ipynb")  # type: ignore[no-untyped-call]
 
 
-def stage_index(site: Site, titles: Mapping[str, str]) -> None:
-    """Move the start page to the root of the site, with its live figure and numbered sections."""
+def stage_exercises() -> dict[str, str]:
+    """Write the students' versions, with a link to each notebook; returns their titles."""
+    titles = {}
+    for path in sorted((ROOT / "notebooks/exercises").glob("*.ipynb")):
+        notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
+        titles[path.stem] = title(notebook)
+        put_links(notebook, path.stem, "[how exercises work](../../book/student.md)", root="../..")
+        shutil.copy(path, SOURCE / "downloads")
+        nbformat.write(notebook, SOURCE / f"notebooks/exercises/{path.name}")  # type: ignore[no-untyped-call]
+    return titles
+
+
+def put_links(notebook: Any, name: str, more: str, *, root: str) -> None:
+    """Put a link to the notebook, and another, under its heading."""
+    first = notebook.cells[0]
+    heading, _, rest = first.source.partition("\n\n")
+    link = f"[Download the notebook](path:{root}/downloads/{name}.ipynb)"
+    first.source = f"{heading}\n\n{link}, {more}\n\n{rest}"
+
+
+def stage_index(titles: Mapping[str, str], exercises: Mapping[str, str], site: Site) -> None:
+    """Move the start page to the root of the site, with its live figure, sections and exercises."""
     page = SOURCE / "book/index.md"
     text = re.sub(r"\]\((?!\.\./|https?:)", "](book/", page.read_text(encoding="utf-8"))
-    entries = [f"{name[:2]} {title} <notebooks/{name}>\n" for name, title in titles.items()]
-    text = text.replace("](../", "](").replace(SECTION_LIST, "".join(entries))
+    sections = [f"{name[:2]} {title} <notebooks/{name}>\n" for name, title in titles.items()]
+    pages = [f"{title} <notebooks/exercises/{name}>\n" for name, title in exercises.items()]
+    text = text.replace("](../", "](").replace(SECTION_LIST, "".join(sections))
+    text = text.replace(EXERCISE_LIST, "".join(pages))
 
     def figure(found: re.Match[str]) -> str:
         return f"````{{raw}} html\n{site.html(found[1], 'start', '')}````"
