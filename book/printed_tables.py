@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import expit
 
-from companion import bandit, trpo_example
+from companion import ablation_lines, bandit, trpo_example
+from companion.ablation_records import reference
 from companion.mdp import random_mdp
 from companion.mirror import optimal_return
 from companion.mirror_example import comparison, gap_as_printed
@@ -16,7 +17,7 @@ Row = tuple[str, Sequence[str], Sequence[str]]  # what it is, in print, computed
 
 def markdown() -> str:
     """The tables in MyST, each computed when this is called."""
-    return "\n".join([*_step(), *_trpo(), *_bandit(), *_mirror()])
+    return "\n".join([*_step(), *_trpo(), *_bandit(), *_ablation(), *_mirror()])
 
 
 def _table(title: str, where: str, header: Sequence[str], rows: Sequence[Row]) -> list[str]:
@@ -119,6 +120,33 @@ def _bandit() -> list[str]:
         header = [f"epoch {epoch}" for epoch in book["epochs"]]
         lines += _table(f"The bandit: {name}", where, header, rows)
     return lines
+
+
+def _ablation() -> list[str]:
+    book, runs = printed("ablation")["torch"], reference()
+    ours = ablation_lines.printed_lines(runs["clipped"], runs["no clip"])
+    where = "[companion.ablation_lines](../api/companion.ablation_lines.md), from stored runs"
+    single = [name for name in ours if not isinstance(ours[name], dict)]
+    rows: list[Row] = [
+        (name.replace("_", " "), [str(book[name])], [str(ours[name])]) for name in single
+    ]
+    pairs: list[Row] = [
+        (name.replace("_", " "), list(book[name].values()), list(ours[name].values()))
+        for name in ours
+        if name not in [*single, "minibatch"]
+    ]
+    counted = ours["minibatch"]
+    minibatch: Row = (
+        "seed 1, first batch",
+        [str(x) for x in book["minibatch"].values()],
+        [str(counted[name]) for name in book["minibatch"]],
+    )
+    header = [name.replace("_", " ") for name in book["minibatch"]]
+    return [
+        *_table("The ablation", where, ["value"], rows),
+        *_table("The ablation: with and without the clip", where, ["clipped", "no clip"], pairs),
+        *_table("The ablation: full batch and minibatches", where, header, [minibatch]),
+    ]
 
 
 def _mirror() -> list[str]:

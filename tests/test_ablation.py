@@ -11,6 +11,7 @@ import torch
 
 from companion import ablation, ablation_lines
 from companion.ablation import AblationRun, AblationSettings
+from companion.ablation_records import reference
 from companion.show import printed
 
 SHORT = AblationSettings(seed=3, updates=2)
@@ -29,6 +30,12 @@ def test_every_printed_line(runs: dict[str, list[AblationRun]]) -> None:
     chapter = dict(printed("ablation")["torch"])
     assert chapter.pop("exact_lines") == "all"
     assert ablation_lines.printed_lines(runs["clipped"], runs["no clip"]) == chapter
+
+
+def test_the_stored_runs_are_these_bit_for_bit(runs: dict[str, list[AblationRun]]) -> None:
+    for name, stored in reference().items():
+        for one, other in zip(stored, runs[name], strict=True):
+            assert_same(one, other)
 
 
 def test_kl_and_band_exits_rise_then_stall_within_a_clipped_batch(

@@ -17,6 +17,7 @@ STATEMENTS = {
     "05-clipped-objective": [f"CLIP-{i}" for i in range(1, 6)],
     "06-bandit-clip": [f"BANDIT-{i}" for i in range(1, 7)],
     "07-mirror-descent": [*(f"PMD-{i}" for i in range(1, 5)), "MPO-1", "REG-1"],
+    "08-ppo": ["PPO-1", "PPO-2", *(f"ABL-{i}" for i in range(1, 6))],
 }
 
 
@@ -43,6 +44,7 @@ def test_every_statement_of_the_section_is_measured_and_holds(name: str) -> None
         ("04-trpo-step", "TRPO-5", "9 of 9"),
         ("06-bandit-clip", "BANDIT-1", "60 of 60"),
         ("07-mirror-descent", "PMD-4", "60 of 60"),
+        ("08-ppo", "ABL-1", "18 of 18"),
     ],
 )
 def test_the_printed_tables_are_reproduced_in_full(name: str, statement: str, entries: str) -> None:
