@@ -46,9 +46,9 @@ class Categorical:
         """
         return -(self.rows.exp() * self.rows).sum(-1)
 
-    def kl(self, new: Categorical) -> Tensor:
-        """Return KL(this || new), (N,), nats."""
-        return categorical.kl(self.rows, new.rows)
+    def kl_from(self, old: Tensor) -> Tensor:
+        """Return KL(old || this), (N,), nats, given the old policy's output: logits (N, A)."""
+        return categorical.kl(old.log_softmax(-1), self.rows)
 
     def sample(self, rng: np.random.Generator) -> NDArray[np.int64]:
         """Draw one action for each observation, (N,), by inverting the cumulative sum."""
@@ -87,13 +87,15 @@ class Gaussian:
         """
         return (self.log_std + HALF_LOG_TAU + 0.5).sum(-1)
 
-    def kl(self, new: Gaussian) -> Tensor:
-        """Return KL(this || new), (N,), nats.
+    def kl_from(self, old: Tensor) -> Tensor:
+        """Return KL(old || this), (N,), nats, given the old policy's output (N, 2 d).
 
-        sum_i log(sigma'_i / sigma_i) + (sigma_i^2 + (mu_i - mu'_i)^2) / (2 sigma'_i^2) - 1/2
+        sum_i log(sigma_i / sigma'_i) + (sigma'_i^2 + (mu'_i - mu_i)^2) / (2 sigma_i^2) - 1/2,
+        the old ones with a dash
         """
-        spread = (2 * self.log_std).exp() + (self.mean - new.mean) ** 2
-        each = new.log_std - self.log_std + 0.5 * spread * (-2 * new.log_std).exp() - 0.5
+        mean, log_std = old.chunk(2, -1)
+        spread = (2 * log_std).exp() + (mean - self.mean) ** 2
+        each = self.log_std - log_std + 0.5 * spread * (-2 * self.log_std).exp() - 0.5
         return each.sum(-1)
 
     def sample(self, rng: np.random.Generator) -> NDArray[np.float32]:

@@ -91,7 +91,7 @@ class PPO:
                 break
         if self.settings.method == "adaptive kl":
             with torch.no_grad():
-                now = self.agent.kind.of(samples.old).kl(self.agent.distribution(samples.obs))
+                now = self.agent.distribution(samples.obs).kl_from(samples.old)
             self.beta = adapt_beta(beta, float(now.mean()), self.settings.target_kl)
         self.updates += 1
         explained = explained_variance(samples.v_old, samples.target)

@@ -99,7 +99,7 @@ def ppo_loss(
     r, adv = ratio(logp, samples.logp_old), samples.adv
     if settings.normalize == "minibatch":
         adv = torch.from_numpy(standardized(adv.numpy()))
-    kl = agent.kind.of(samples.old).kl(pi)
+    kl = pi.kl_from(samples.old)
     if settings.method == "clip":
         high = settings.clip_range_high or settings.clip_range
         objective = clipped_objective(r, adv, settings.clip_range * clip_scale, high * clip_scale)

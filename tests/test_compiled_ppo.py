@@ -228,6 +228,14 @@ print(sum(sum(f.stats.cache_misses.values()) for f in kernels))
     assert python(use) == "0\n"
 
 
+def test_more_episodes_than_a_block_holds() -> None:
+    some = AblationSettings(seed=1, updates=2, episodes=3 * kernels.BLOCK)
+    done = ppo.run(some)
+    assert done.returns.shape == (2, 384)
+    assert (done.returns >= 1).all()
+    assert done.entropy[0, 0] == pytest.approx(math.log(2), abs=0.02)
+
+
 def test_a_lost_policy_says_where() -> None:
     with pytest.raises(FloatingPointError, match=r"NaN in update \d+ of .*seed=3.*last healthy"):
         ppo.run(AblationSettings(seed=3, lr=1e38))

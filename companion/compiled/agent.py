@@ -72,9 +72,9 @@ class Batch(NamedTuple):
 class Block(NamedTuple):
     """Room for one block of samples."""
 
-    hidden: Floats  # (H, BLOCK)
-    out: Floats  # (BLOCK,)
-    slope: Floats  # (BLOCK,): of the loss in `out`
+    hidden: Floats  # (H, width), BLOCK or more
+    out: Floats  # (width,)
+    slope: Floats  # (width,): of the loss in `out`
 
 
 @lockless
@@ -129,10 +129,11 @@ def _space(episodes: int) -> tuple[Batch, Block]:
         np.empty(capacity, np.float32),
         np.empty(1, np.float32),
     )
+    width = max(BLOCK, episodes)  # the ends of all episodes go through together
     block = Block(
-        np.empty((HIDDEN, BLOCK), np.float32),
-        np.empty(BLOCK, np.float32),
-        np.empty(BLOCK, np.float32),
+        np.empty((HIDDEN, width), np.float32),
+        np.empty(width, np.float32),
+        np.empty(width, np.float32),
     )
     return batch, block
 
@@ -273,9 +274,9 @@ def _policy_pass(
         m = min(BLOCK, n - start)
         _forward(policy, batch.obs, start, m, block)
         sums = _loss_slopes(batch, block, start, m, rules, np.float32(n))
-        outside += sums[0]
-        logp += sums[1]
-        entropy += sums[2]
+        outside += float(sums[0])
+        logp += float(sums[1])
+        entropy += float(sums[2])
         _backward(policy, slopes, batch.obs, start, m, block)
     if first:
         batch.logp_old[0] = logp
@@ -372,7 +373,8 @@ def _logit(policy: Network, columns: Floats, obs: Floats) -> Scalar:
     for j in range(HIDDEN):
         x = policy.hidden_bias[j] + w0[j] * obs[0] + w1[j] * obs[1] + w2[j] * obs[2]
         z += policy.weight[j] * tanh(x + w3[j] * obs[3])
-    return z + policy.bias[0]
+    difference: Scalar = z + policy.bias[0]
+    return difference
 
 
 @lockless
@@ -393,4 +395,5 @@ def move(state: NDArray[np.float64], force: float) -> bool:
     state[1] = speed + 0.02 * (pushed - 0.05 * bend * cosine / 1.1)
     state[2] = angle + 0.02 * turning
     state[3] = turning + 0.02 * bend
-    return abs(state[0]) > 2.4 or abs(state[2]) > 12 * 2 * math.pi / 360
+    over: bool = abs(state[0]) > 2.4 or abs(state[2]) > 12 * 2 * math.pi / 360
+    return over
