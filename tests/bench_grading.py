@@ -35,6 +35,7 @@ GROWTH = (20, 200, 1000)
 JOBS = 2
 CALLS = 5
 CONFIG = "c = get_config()\nc.CourseDirectory.root = {root!r}\n"
+ATTEMPTS = 3  # two kernels that start at once may want the same port
 RSS = re.compile(r"VmRSS:\s+(\d+) kB")
 
 
@@ -113,17 +114,24 @@ class Course:
 
 def finish(*runs: subprocess.Popen[bytes]) -> None:
     """Wait for the end of processes, which must be a good one."""
-    for run in runs:
-        _, said = run.communicate()
-        assert run.returncode == 0, said.decode()
+    said = [run.communicate()[1] for run in runs]
+    failed = [text.decode()[-2000:] for run, text in zip(runs, said, strict=True) if run.returncode]
+    assert not failed, "\n".join(failed)
 
 
 def nbgrader(courses: list[Course]) -> float:
     """Return nbgrader's submissions per minute, two courses side by side."""
-    start = time.perf_counter()
-    finish(*(course.autograde() for course in courses))
-    seconds = time.perf_counter() - start
     students = STUDENTS_OF_NBGRADER * len(courses)
+    for attempt in range(ATTEMPTS):
+        start = time.perf_counter()
+        try:
+            finish(*[course.autograde() for course in courses])
+        except AssertionError:
+            if attempt == ATTEMPTS - 1:
+                raise
+            continue
+        seconds = time.perf_counter() - start
+        break
     assert sum(course.graded() for course in courses) == students * len(EIGHT)
     return 60 * students / seconds
 
