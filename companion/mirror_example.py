@@ -17,7 +17,7 @@ from companion.mdp import (
 from companion.mirror import natural_gradient, policy_gradient, policy_iteration, run
 from companion.policy import FloatArray, check_logits, greedy, kl, softmax, uniform
 
-NEGLIGIBLE = 1e-12  # gaps below it are rounding; the printed table stops there
+NEGLIGIBLE = 1e-12  # rounding: the chapter's table stops there, and so does every printed number
 
 
 def poor_start(mdp: TabularMDP, logit: float = 8.0) -> FloatArray:

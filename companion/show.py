@@ -15,10 +15,9 @@ from IPython.display import display
 
 from companion.drawing import Drawing, LiveFigure
 from companion.interval import Estimate
+from companion.mirror_example import NEGLIGIBLE
 from companion.panel import Panel
 from companion.render import WIDTH, Renderer
-
-NEGLIGIBLE = 1e-12  # the rounding floor; the chapter prints gaps below it in the same way
 
 
 class ClaimFailed(AssertionError):
