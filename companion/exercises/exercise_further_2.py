@@ -6,7 +6,9 @@ import numpy as np
 
 from companion.exercises.logit_bands import (
     cut,
+    interchanged,
     limits,
+    log_edges,
     log_slope,
     logit,
     logit_numbers,
@@ -19,9 +21,11 @@ from companion.exercises.logit_bands import (
     own_policy,
     probabilities,
     probability_changes,
+    ranges_interchanged,
     same_on_both_sides,
     upside_down,
     whole_interval,
+    with_changes,
 )
 from companion.exercises.part import Misconception, Part
 
@@ -132,9 +136,7 @@ PARTS = (
             Misconception(
                 "the two ranges of the others are interchanged",
                 TURNED,
-                lambda **c: whole_interval(
-                    others=lambda p, low, high: others_factors(p, high, low), **c
-                ),
+                lambda **c: whole_interval(others=ranges_interchanged, **c),
             ),
         ),
     ),
@@ -201,33 +203,17 @@ PARTS = (
             Misconception(
                 "the rarest and the most common action are interchanged",
                 "The first number is of the rarest action, and its own ratio.",
-                lambda p, low, high, lr: np.array(
-                    [
-                        np.log(others_factors(p.max(), low, high)[1]),
-                        np.log(own_factors(p.min(), low, high)[0]),
-                        np.log(own_factors(p.min(), low, high)[1]),
-                        1 / logit_numbers(p, low, high, lr)[3],
-                    ]
-                ),
+                lambda **c: with_changes(interchanged, **c) ** [1, 1, 1, -1],
             ),
             Misconception(
                 "changes of the probability",
                 UNITS,
-                lambda p, low, high, lr: np.append(
-                    probability_changes(p, low, high), logit_numbers(p, low, high, lr)[3]
-                ),
+                lambda **c: with_changes(probability_changes, **c),
             ),
             Misconception(
                 "the logs of the edges",
                 RARE,
-                lambda p, low, high, lr: np.array(
-                    [
-                        np.log1p(high),
-                        np.log1p(-low),
-                        -np.log1p(-low),
-                        logit_numbers(p, low, high, lr)[3],
-                    ]
-                ),
+                lambda **c: with_changes(log_edges, **c),
             ),
             Misconception(
                 "the ratios of the others are upside down",

@@ -49,6 +49,11 @@ def others_factors(p: Any, low: float, high: float) -> Any:
     return np.array([np.maximum(1 - high / ((1 + high) * p), 0), 1 + low / ((1 - low) * p)])
 
 
+def ranges_interchanged(p: Any, low: float, high: float) -> Any:
+    """Return the factors with the band's ranges interchanged."""
+    return others_factors(p, high, low)
+
+
 def upside_down(p: Any, low: float, high: float) -> Any:
     """Return the others' factors if their ratio were old over new."""
     return np.array([np.maximum(1 - low / p, 0), 1 + high / p])
@@ -115,6 +120,17 @@ def probability_changes(p: Any, low: float, high: float) -> Any:
     return np.array([high * rare, -low * common, low * (1 - common)])
 
 
+def log_edges(p: Any, low: float, high: float) -> Any:
+    """Return the first three numbers as logarithms of the band's edges."""
+    return np.array([np.log1p(high), np.log1p(-low), -np.log1p(-low)])
+
+
+def interchanged(p: Any, low: float, high: float) -> Any:
+    """Return the first three numbers with the rarest and the most common action interchanged."""
+    others = others_factors(p.max(), low, high)[1]
+    return np.log([others, *own_factors(p.min(), low, high)])
+
+
 def ratio_slope(ratio: float, p: float) -> float:
     """Return the derivative of the ratio in the logit."""
     return ratio * (1 - p)
@@ -153,3 +169,8 @@ def logit_numbers(
     shared = float(np.log(others(common, low, high)[1]))
     counts = steps_needed(rare, up, lr, slope), steps_needed(common, shared, lr, slope)
     return np.array([up, down, shared, steps(*counts)])
+
+
+def with_changes(changes: Callable[..., Any], p: Any, low: float, high: float, lr: float) -> Any:
+    """Return the numbers with other changes of the logits, and the right quotient."""
+    return np.append(changes(p, low, high), logit_numbers(p, low, high, lr)[3])
