@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +13,8 @@ from companion import ablation_records, ppo_details, training
 from companion.ablation import AblationSettings
 from companion.ablation_records import Records, recorded, reference, summarized, wanted
 from companion.compiled.ppo import run_all
+from companion.drawing import Choice
+from companion.figures.ablation import RUNS, draw_runs
 from companion.more_seeds import AT_ONCE, MoreSeeds
 
 FEW = 16  # seeds of a fresh cell
@@ -48,6 +52,25 @@ def test_every_wanted_setting_is_stored_with_its_seeds() -> None:
         assert np.isfinite(np.concatenate([np.ravel(column) for column in found])).all()
         assert found.returns.min() >= 8  # no episode of CartPole is shorter
         assert found.returns.max() <= 500
+
+
+def test_every_stop_of_the_sliders_is_stored() -> None:
+    grids: list[list[Any]] = [
+        list(control.options) if isinstance(control, Choice) else control.grid()
+        for control in RUNS.controls.values()
+    ]
+    for clip_range, epochs, lr, bonus in itertools.product(*grids):
+        for clip in (float(clip_range), None):
+            assert len(recorded(clip, int(epochs), float(lr), float(bonus)).dead) >= 8
+
+
+def test_between_two_stops_agents_are_trained() -> None:
+    drawing = draw_runs(0.3, "1", 1e-2, 1e-2)
+    # With one step on a batch the clip never acts, so the stored agents of 0.2 are these.
+    stored = draw_runs(0.2, "1", 1e-2, 1e-2)
+    assert drawing.numbers.keys() == stored.numbers.keys()
+    assert drawing.numbers["clipped: dead"] == stored.numbers["clipped: dead"]
+    assert "clip range 0.3" in drawing.alt
 
 
 def test_a_clip_as_wide_as_can_be_is_none() -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from companion.ablation_records import Records, recorded, reference
+from companion.ablation import AblationSettings
+from companion.ablation_records import Records, recorded, reference, summarized
+from companion.compiled.ppo import run_all
 from companion.drawing import Choice, Drawing, LiveFigure, Slider
 from companion.figures.greek import EPSILON
 from companion.figures.style import BLUE, ORANGE, RED, panels
@@ -18,16 +22,18 @@ SHOWN = 8  # seeds
 def draw_runs(clip_range: float, epochs: str, lr: float, entropy_coefficient: float) -> Drawing:
     """Draw the return of eight agents with the clip and of eight without, update by update.
 
+    They are stored agents where there are any with these settings, else they are trained.
+
     Args:
-        clip_range: half-width of the clip, one of `ablation_records.CLIPS`.
-        epochs: full-batch steps on each batch, one of `ablation_records.EPOCHS`.
-        lr: Adam's step size, one of `ablation_records.RATES`.
-        entropy_coefficient: one of `ablation_records.BONUSES`.
+        clip_range: half-width of the clip, > 0; stored are `ablation_records.CLIPS`.
+        epochs: full-batch steps on each batch, of `ablation_records.EPOCHS`.
+        lr: Adam's step size, > 0; stored are `ablation_records.RATES`.
+        entropy_coefficient: >= 0; stored are `ablation_records.BONUSES`.
     """
     figure, axes = panels(2, height=3.0, sharey=True)
     numbers: dict[str, float | str] = {}
     for ax, clip in zip(axes, (clip_range, None), strict=True):
-        records = _first(recorded(clip, int(epochs), lr, entropy_coefficient))
+        records = _agents(clip, int(epochs), lr, entropy_coefficient)
         name = "no clip" if clip is None else f"clipped, {EPSILON} = {clip:.3g}"
         _curves(ax, records)
         ax.set_title(name, fontsize=9)
@@ -44,8 +50,16 @@ def draw_runs(clip_range: float, epochs: str, lr: float, entropy_coefficient: fl
     return Drawing(figure, numbers, alt)
 
 
-def _first(records: Records) -> Records:
-    return Records(*(column[:SHOWN] for column in records))
+@cache
+def _agents(
+    clip_range: float | None, epochs: int, lr: float, entropy_coefficient: float
+) -> Records:
+    try:
+        kept = recorded(clip_range, epochs, lr, entropy_coefficient)
+    except ValueError:  # a value typed between the stops: some seconds
+        one = AblationSettings(0, clip_range, epochs, lr, entropy_coefficient)
+        return summarized(run_all(replace(one, seed=seed) for seed in range(SHOWN)))
+    return Records(*(column[:SHOWN] for column in kept))
 
 
 def _curves(ax: Any, records: Records) -> None:
