@@ -14,7 +14,12 @@ Array: TypeAlias = Any  # the array libraries share no base class
 
 def namespace(**arrays: Array) -> Any:
     """Return the arrays' library; the first array sets the shape that the others must have."""
-    xp = array_namespace(*arrays.values())
+    try:
+        xp = array_namespace(*arrays.values())
+    except TypeError as error:  # no array, or arrays of two libraries
+        raise ValueError(
+            f"{', '.join(arrays)} must be arrays of one library, NumPy, PyTorch or JAX: {error}"
+        ) from None
     first, *others = arrays
     shape = tuple(arrays[first].shape)
     if not xp.isdtype(arrays[first].dtype, "real floating"):

@@ -169,7 +169,7 @@ def upper_bounds(mdp: TabularMDP, pi: ArrayLike, target: ArrayLike, alpha: float
     Raises:
         ValueError: alpha outside [0, 1], or an argument that is not a policy.
     """
-    weight = float(validation.between("alpha", alpha, 0, 1))
+    weight = validation.number_between("alpha", alpha, 0, 1)
     old, new = check_one_policy(pi, mdp.shape), check_one_policy(target, mdp.shape, "target")
     cpi = weight**2 * cpi_terms(mdp, old, new).penalty
     mixed = mixture(old, new, weight)

@@ -46,7 +46,7 @@ class TabularMDP:
         mu = validation.probabilities("mu", self.mu)
         if mu.shape != P.shape[:1]:
             raise ValueError(f"mu must have shape {P.shape[:1]}, as P has; got {mu.shape}")
-        gamma = float(validation.between("gamma", self.gamma, 0, 1, "[)"))
+        gamma = validation.number_between("gamma", self.gamma, 0, 1, "[)")
         object.__setattr__(self, "gamma", gamma)
         for name, array in (("P", validation.probabilities("P", self.P)), ("r", r), ("mu", mu)):
             # A copy that nobody can write to: what was checked stays true.
@@ -184,12 +184,13 @@ def random_mdp(
         rng: the source; `np.random.default_rng(0)` with the defaults is the printed MDP.
 
     Raises:
-        ValueError: a size below 1, concentration not above 0, gamma outside [0, 1).
+        ValueError: a size below 1, concentration not above 0, gamma outside [0, 1), rng no
+            generator.
     """
     states = validation.whole("n_states", n_states, 1)
     actions = validation.whole("n_actions", n_actions, 1)
     weights = np.full(states, validation.positive("concentration", concentration))
-    P = rng.dirichlet(weights, size=(states, actions))
+    P = validation.generator(rng).dirichlet(weights, size=(states, actions))
     r = rng.random((states, actions)) ** 3
     return TabularMDP(P, r, gamma, np.full(states, 1 / states))
 
@@ -205,7 +206,7 @@ def chain(n_states: int = 6, gamma: float = 0.9, slip: float = 0.1) -> TabularMD
         ValueError: n_states below 2, slip outside [0, 1], gamma outside [0, 1).
     """
     states = validation.whole("n_states", n_states, 2)
-    validation.between("slip", slip, 0, 1)
+    validation.number_between("slip", slip, 0, 1)
     P = np.zeros((states, 2, states))
     for s in range(states):
         left, right = max(s - 1, 0), min(s + 1, states - 1)

@@ -18,7 +18,14 @@ from companion.mdp import (
     solve_values,
     visitation,
 )
-from companion.policy import FloatArray, check_logits, check_policy, greedy, softmax
+from companion.policy import (
+    FloatArray,
+    check_logits,
+    check_one_policy,
+    check_policy,
+    greedy,
+    softmax,
+)
 
 
 def policy_gradient(mdp: TabularMDP, pi: FloatArray, values: Values) -> FloatArray:
@@ -71,7 +78,7 @@ def tabular_fisher(mdp: TabularMDP, pi: ArrayLike) -> FloatArray:
     Raises:
         ValueError: pi has the wrong shape or is not a policy.
     """
-    policy = check_policy(pi, mdp.shape)
+    policy = check_one_policy(pi, mdp.shape)
     d = (1 - mdp.gamma) * visitation(mdp, policy)
     n_states, n_actions = mdp.shape
     blocks = np.zeros((n_states, n_actions, n_states, n_actions))
@@ -104,8 +111,11 @@ def mirror_step(pi: ArrayLike, q: ArrayLike, eta: float) -> FloatArray:
     if values.shape != policy.shape:
         raise ValueError(f"q must have pi's shape {policy.shape}; got {values.shape}")
     # Logarithms keep an action that is all but ruled out and yet far better than the others.
-    with np.errstate(divide="ignore"):
-        logits = np.log(policy) + step * values
+    with np.errstate(divide="ignore", over="ignore"):
+        scaled = step * values
+        logits = np.log(policy) + scaled
+    if not np.isfinite(scaled).all():
+        raise ValueError(f"eta is too large for these q: their product overflows; got {eta!r}")
     weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
     new: FloatArray = weights / weights.sum(axis=-1, keepdims=True)
     return new

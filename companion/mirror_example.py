@@ -118,7 +118,10 @@ def npg_gap_bound(mdp: TabularMDP, start: ArrayLike, eta: float, iterations: int
     """
     step = validation.positive("eta", eta)
     count = validation.whole("iterations", iterations, 1)
-    pi = softmax(check_logits(start, mdp.shape))
+    logits = check_logits(start, mdp.shape)
+    if logits.ndim > 2:
+        raise ValueError(f"start must have shape {mdp.shape}; got {logits.shape}")
+    pi = softmax(logits)
     best = greedy(optimal_action_values(mdp))
     v, _, _, rho = evaluate(mdp, best)
     divergence = rho @ kl(best, pi)

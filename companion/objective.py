@@ -11,7 +11,7 @@ import math
 from typing import Any
 
 from companion.arrays import Array, check, namespace
-from companion.validation import non_negative, positive
+from companion.validation import is_finite, non_negative, positive
 
 
 def ratio(logp: Array, logp_old: Array) -> Array:
@@ -185,7 +185,7 @@ def adapt_beta(beta: float, kl: float, target_kl: float) -> float:
     """
     positive("beta", beta)
     positive("target_kl", target_kl)
-    if not math.isfinite(kl):
+    if not is_finite("kl", kl):
         raise ValueError(f"kl must be finite; got {kl!r}")
     if kl > 1.5 * target_kl:
         return 2 * beta

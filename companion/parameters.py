@@ -89,5 +89,8 @@ def move(policy: nn.Module, step: Tensor) -> None:
 
 def _pieces(flat: Tensor, like: list[Tensor]) -> list[Tensor]:
     """Return a flat vector in pieces of these shapes."""
-    split = torch.split(flat, [w.numel() for w in like])
+    sizes = [w.numel() for w in like]
+    if flat.shape != (sum(sizes),):
+        raise ValueError(f"step must have shape ({sum(sizes)},); got {tuple(flat.shape)}")
+    split = torch.split(flat, sizes)
     return [piece.view_as(w) for piece, w in zip(split, like, strict=True)]

@@ -34,10 +34,12 @@ def penalized_policy(old: ArrayLike, adv: ArrayLike, beta: ArrayLike) -> FloatAr
     >>> penalized_policy([[0.5, 0.5]], [[1.0, -1.0]], 10.0).round(3)
     array([[0.55, 0.45]])
     """
-    policy, weight = _check(old, beta)
+    policy, coefficient = _check(old, beta)
     values = validation.finite_array("adv", adv)
     if values.shape != policy.shape:
         raise ValueError(f"adv must have old's shape {policy.shape}; got {values.shape}")
+    validation.broadcastable(beta=coefficient.shape, adv=values.shape)
+    weight = coefficient * policy
     shortfall = values.max(axis=-1, keepdims=True) - values
     # At this x a single action has probability 1 and the row sums to more. The sum is convex and
     # falls in x, so Newton's method goes up from here to the root without passing it.
@@ -79,12 +81,13 @@ def penalty_loop(
         Mean KL(old, new) of each iteration, nats, and its coefficient, each (ITERATIONS, runs).
 
     Raises:
-        ValueError: drift or beta not finite and above 0.
+        ValueError: drift or beta not finite and above 0, a count that is not a whole number of at
+            least 1, rng no generator.
     """
     scale = validation.positive("drift", drift)
-    shape = (runs, n_states, n_actions)
+    shape = (validation.whole("runs", runs, 1), n_states, n_actions)
     pi = np.broadcast_to(uniform(n_states, n_actions), shape)
-    q = rng.standard_normal(shape)
+    q = validation.generator(rng).standard_normal(shape)
     betas = np.full((ITERATIONS, runs), validation.positive("beta", beta))
     measured = np.empty((ITERATIONS, runs))
     for k in range(ITERATIONS):
@@ -106,7 +109,7 @@ def share_on_target(measured: FloatArray) -> FloatArray:
 
 
 def _check(old: ArrayLike, beta: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Return the policy, and beta times it."""
+    """Return the policy and beta as arrays."""
     policy = check_policy(old, name="old")
     if not policy.all():
         where = tuple(int(i) for i in np.argwhere(policy == 0)[0])
@@ -114,4 +117,4 @@ def _check(old: ArrayLike, beta: ArrayLike) -> tuple[FloatArray, FloatArray]:
     coefficient = validation.finite_array("beta", beta)
     if (coefficient <= 0).any():
         raise ValueError(f"beta must be above 0; got {beta!r}")
-    return policy, coefficient * policy
+    return policy, coefficient

@@ -99,11 +99,11 @@ def random_policy(
 
     Raises:
         ValueError: a size that is not a whole number of at least 1; concentration not finite and
-            above 0.
+            above 0; rng no generator.
     """
     states, actions = _sizes(n_states, n_actions)
     weight = validation.positive("concentration", concentration)
-    return rng.dirichlet(np.full(actions, weight), size=states)
+    return validation.generator(rng).dirichlet(np.full(actions, weight), size=states)
 
 
 def greedy(q: ArrayLike) -> FloatArray:
@@ -121,6 +121,8 @@ def greedy(q: ArrayLike) -> FloatArray:
         ValueError: an entry is NaN or infinite.
     """
     values = validation.finite_array("q", q)
+    if values.ndim == 0:
+        raise ValueError(f"q must have shape (..., actions); got the number {values}")
     pi: FloatArray = np.eye(values.shape[-1])[values.argmax(axis=-1)]
     return pi
 
@@ -145,6 +147,7 @@ def mixture(pi: ArrayLike, other: ArrayLike, alpha: ArrayLike) -> FloatArray:
     old = check_policy(pi)
     new = check_policy(other, (old.shape[-2], old.shape[-1]), "other")
     weight = validation.between("alpha", alpha, 0, 1)[..., None, None]
+    validation.broadcastable(alpha=weight.shape, pi=old.shape, other=new.shape)
     mixed: FloatArray = (1 - weight) * old + weight * new
     return mixed
 
@@ -185,6 +188,7 @@ def kl(old: ArrayLike, new: ArrayLike) -> FloatArray:
     """
     p = check_policy(old, name="old")
     q = check_policy(new, (p.shape[-2], p.shape[-1]), "new")
+    validation.broadcastable(old=p.shape, new=q.shape)
     # Adding q - p to each term, which sums to 0, makes all of them at least 0. Near q = p the form
     # in x = (q - p)/p keeps the digits of a KL of 1e-12; far from it, log q keeps a tiny q finite.
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -218,6 +222,7 @@ def logit_bounds(p: ArrayLike, clip_range: ArrayLike) -> tuple[FloatArray, Float
     """
     probability = validation.between("p", p, 0, 1, "()")
     eps = validation.between("clip_range", clip_range, 0, 1, "()")
+    validation.broadcastable(p=probability.shape, clip_range=eps.shape)
     low, high = (1 - eps) * probability, (1 + eps) * probability
     before = np.log(probability / (1 - probability))
     with np.errstate(divide="ignore", invalid="ignore"):

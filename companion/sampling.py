@@ -100,7 +100,7 @@ def visits(
     """
     policy = check_one_policy(pi, mdp.shape)
     count = validation.whole("n", n, 1)
-    remaining = rng.geometric(1 - mdp.gamma, size=count) - 1
+    remaining = validation.generator(rng).geometric(1 - mdp.gamma, size=count) - 1
     states = _draw(np.broadcast_to(mdp.mu, (count, len(mdp.mu))), rng)
     actions = _draw(policy[states], rng)
     while (walking := np.flatnonzero(remaining > 0)).size:
@@ -130,6 +130,7 @@ def trajectories(
     """
     policy = check_one_policy(pi, mdp.shape)
     count, steps = validation.whole("n", n, 1), validation.whole("horizon", horizon, 1)
+    validation.generator(rng)
     states = np.empty((count, steps), dtype=np.int64)
     actions = np.empty((count, steps), dtype=np.int64)
     state = _draw(np.broadcast_to(mdp.mu, (count, len(mdp.mu))), rng)

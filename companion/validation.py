@@ -16,21 +16,21 @@ ROUNDINGS = 16  # units of the given dtype's last place
 
 def positive(name: str, value: float) -> float:
     """Return value as a float, or raise ValueError unless it is finite and above 0."""
-    if not (_is_finite(name, value) and value > 0):
+    if not (is_finite(name, value) and value > 0):
         raise ValueError(f"{name} must be finite and above 0; got {value!r}")
     return float(value)
 
 
 def non_negative(name: str, value: float) -> float:
     """Return value as a float, or raise ValueError unless it is finite and at least 0."""
-    if not (_is_finite(name, value) and value >= 0):
+    if not (is_finite(name, value) and value >= 0):
         raise ValueError(f"{name} must be finite and at least 0; got {value!r}")
     return float(value)
 
 
 def whole(name: str, value: int, at_least: int) -> int:
     """Return value as an int, or raise ValueError unless it is whole and large enough."""
-    is_whole = not isinstance(value, bool) and _is_finite(name, value) and int(value) == value
+    is_whole = not isinstance(value, bool) and is_finite(name, value) and int(value) == value
     if not is_whole or value < at_least:
         raise ValueError(f"{name} must be a whole number of at least {at_least}; got {value!r}")
     return int(value)
@@ -49,6 +49,34 @@ def between(
     if array.size == 0 or not (above & below).all():
         raise ValueError(f"{name} must lie in {ends[0]}{low:g}, {high:g}{ends[1]}; got {value!r}")
     return array
+
+
+def number_between(
+    name: str, value: float, low: float, high: float, ends: Literal["[]", "[)", "()"] = "[]"
+) -> float:
+    """Return value as a float, or raise ValueError unless it is one number in an interval."""
+    array = between(name, value, low, high, ends)
+    if array.ndim:
+        raise ValueError(f"{name} must be one number; got {value!r}")
+    return float(array)
+
+
+def broadcastable(**shapes: tuple[int, ...]) -> None:
+    """Raise ValueError unless shapes of that many arguments, by name, broadcast."""
+    try:
+        np.broadcast_shapes(*shapes.values())
+    except ValueError:
+        each = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+        raise ValueError(f"{' and '.join(shapes)} must have axes that broadcast; {each}") from None
+
+
+def generator(rng: np.random.Generator) -> np.random.Generator:
+    """Return a source of random numbers, or raise ValueError if it is none, such as a seed."""
+    if not isinstance(rng, np.random.Generator):
+        raise ValueError(
+            f"rng must be a NumPy generator, such as np.random.default_rng(0); got {rng!r}"
+        )
+    return rng
 
 
 def numbers(name: str, value: ArrayLike) -> NDArray[np.float64]:
@@ -114,7 +142,8 @@ def entry(name: str, where: tuple[int, ...]) -> str:
     return f"{name}[{', '.join(map(str, where))}]" if where else name
 
 
-def _is_finite(name: str, value: float) -> bool:
+def is_finite(name: str, value: float) -> bool:
+    """Say whether a number is finite, or raise ValueError if value is not one number."""
     try:
         return math.isfinite(value)
     except (TypeError, ValueError, OverflowError, RuntimeError):
