@@ -162,6 +162,9 @@ def stage(site: Site) -> None:
     shutil.copy(ROOT / "README.md", SOURCE)
     for text in (ROOT / "book").glob("[!0-9]*.md"):
         shutil.copy(text, SOURCE / "book")
+    (SOURCE / "book/_static").mkdir()
+    for picture in (ROOT / "book/_static").glob("*.png"):
+        shutil.copy(picture, SOURCE / "book/_static")
     for name in site.notebooks:
         shutil.copy(ROOT / "notebooks" / f"{name}.ipynb", SOURCE / "downloads")
         stage_notebook(site, name)
