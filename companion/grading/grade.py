@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import joblib
 from tqdm import tqdm
 
+from companion.cluster import backend
 from companion.exercises import PARTS
 from companion.grading import masters
 from companion.grading.collect import answers
@@ -98,7 +98,7 @@ def grade(
     keys = {name: hand_in_key(one, everything) for name, one in students.items()}
     todo = [name for name in students if again or not _up_to_date(desk, name, keys[name])]
     tasks = (joblib.delayed(marking.student)(name, students[name], keys[name]) for name in todo)
-    with _backend(scheduler):
+    with backend(scheduler):
         parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")
         for record in _shown(parallel(tasks), len(todo)):
             desk.keep(record)
@@ -113,15 +113,3 @@ def _up_to_date(desk: Desk, name: str, key: str) -> bool:
 def _shown(records: Iterable[Record], total: int) -> Iterator[Record]:
     """Yield records under a progress bar with the time left."""
     yield from tqdm(records, total=total, unit="student", disable=not total)
-
-
-@contextmanager
-def _backend(scheduler: str | None) -> Iterator[None]:
-    """Run on a dask cluster, or on the cores of this machine."""
-    with ExitStack() as stack:
-        if scheduler is not None:
-            from distributed import Client
-
-            stack.enter_context(Client(scheduler))  # type: ignore[no-untyped-call]
-            stack.enter_context(joblib.parallel_config(backend="dask"))
-        yield
