@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from companion.ablation import DEAD_BELOW, LAST, AblationRun, AblationSettings
-from companion.ablation_lines import SEEDS, settings
+from companion.ablation_lines import ENDS, SEEDS, settings
 
 Floats = NDArray[np.float32]
 
@@ -93,8 +93,8 @@ def summarized(runs: list[AblationRun]) -> Records:
         np.array([one.outside.mean() for one in runs]),
         np.array([one.outside[:, -1].mean() for one in runs]),
         np.array([one.kl[:, -1].mean() for one in runs]),
-        np.array([one.entropy[:5].mean() for one in runs]),
-        np.array([one.entropy[-5:].mean() for one in runs]),
+        np.array([one.entropy[:ENDS].mean() for one in runs]),
+        np.array([one.entropy[-ENDS:].mean() for one in runs]),
     )
 
 

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from companion import categorical
+from companion import categorical, sampling
 
 HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
 
@@ -51,11 +51,8 @@ class Categorical:
         return categorical.kl(old.log_softmax(-1), self.rows)
 
     def sample(self, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Draw one action for each observation, (N,), by inverting the cumulative sum."""
-        # The last column is left out: it takes what rounding left over.
-        cumulative = self.rows.detach().double().exp().numpy().cumsum(-1)[:, :-1]
-        actions: NDArray[np.int64] = (rng.random((len(cumulative), 1)) >= cumulative).sum(-1)
-        return actions
+        """Draw one action for each observation, (N,)."""
+        return sampling.draw(self.rows.detach().double().exp().numpy(), rng)
 
 
 @dataclass(frozen=True, eq=False)

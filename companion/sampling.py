@@ -101,11 +101,11 @@ def visits(
     policy = check_one_policy(pi, mdp.shape)
     count = validation.whole("n", n, 1)
     remaining = validation.generator(rng).geometric(1 - mdp.gamma, size=count) - 1
-    states = _draw(np.broadcast_to(mdp.mu, (count, len(mdp.mu))), rng)
-    actions = _draw(policy[states], rng)
+    states = draw(np.broadcast_to(mdp.mu, (count, len(mdp.mu))), rng)
+    actions = draw(policy[states], rng)
     while (walking := np.flatnonzero(remaining > 0)).size:
-        states[walking] = _draw(mdp.P[states[walking], actions[walking]], rng)
-        actions[walking] = _draw(policy[states[walking]], rng)
+        states[walking] = draw(mdp.P[states[walking], actions[walking]], rng)
+        actions[walking] = draw(policy[states[walking]], rng)
         remaining[walking] -= 1
     return states, actions
 
@@ -133,10 +133,10 @@ def trajectories(
     validation.generator(rng)
     states = np.empty((count, steps), dtype=np.int64)
     actions = np.empty((count, steps), dtype=np.int64)
-    state = _draw(np.broadcast_to(mdp.mu, (count, len(mdp.mu))), rng)
+    state = draw(np.broadcast_to(mdp.mu, (count, len(mdp.mu))), rng)
     for t in range(steps):
-        states[:, t], actions[:, t] = state, _draw(policy[state], rng)
-        state = _draw(mdp.P[state, actions[:, t]], rng)
+        states[:, t], actions[:, t] = state, draw(policy[state], rng)
+        state = draw(mdp.P[state, actions[:, t]], rng)
     return states, actions
 
 
@@ -166,8 +166,8 @@ def effective_sample_share(weights: ArrayLike) -> float:
     return float(w.sum() ** 2 / (w**2).sum() / w.size)
 
 
-def _draw(p: FloatArray, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Draw one index per row of p, shape (N, A), by inverting the cumulative sum."""
+def draw(p: FloatArray, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Draw one index from each row of p, shape (N, A), by inverting the cumulative sum."""
     # The last column is left out: it takes what is left over, whatever rounding did to the sum.
     cumulative = p.cumsum(axis=-1)[:, :-1]
     index: NDArray[np.int64] = (rng.random((len(p), 1)) >= cumulative).sum(axis=-1)

@@ -13,7 +13,7 @@ from companion.ablation_records import Records, recorded, reference, summarized
 from companion.compiled.ppo import run_all
 from companion.drawing import Choice, Drawing, LiveFigure, Slider
 from companion.figures.greek import EPSILON
-from companion.figures.style import BLUE, ORANGE, RED, panels
+from companion.figures.style import BLUE, ORANGE, RED, panels, shared_legend
 from companion.interval import proportion_interval
 
 SHOWN = 8  # seeds
@@ -120,8 +120,7 @@ def draw_within(update: int) -> Drawing:
     axes[0].set_ylim(-0.1, 10)
     axes[1].set_ylim(-0.02, 1.02)
     axes[2].set_ylim(-0.02, 0.72)
-    names = axes[0].get_legend_handles_labels()
-    figure.legend(*names, loc="outside upper center", ncols=2, frameon=False, fontsize=8)
+    shared_legend(axes[0], 2)
     words = "; ".join(f"{name}: {value}" for name, value in numbers.items())
     alt = (
         f"KL, share of ratios outside [0.8, 1.2] and entropy within update {update}, before each of"

@@ -13,7 +13,7 @@ from companion.bandit import BanditSettings, EpochRecord, Method
 from companion.compiled.bandit import run
 from companion.drawing import Drawing, LiveFigure, Slider
 from companion.figures.greek import BETA, EPSILON
-from companion.figures.style import BLUE, GREEN, INK, ORANGE, PURPLE, panels, rung
+from companion.figures.style import BLUE, GREEN, INK, ORANGE, PURPLE, panels, rung, shared_legend
 
 
 @dataclass(frozen=True)
@@ -118,8 +118,7 @@ def _label(axes: Any, clip_range: float, epochs: int) -> None:
     for ax in axes.flat:
         ax.set(xlabel="epoch", xlim=(0.5, _whole_blocks(epochs) + 0.5))
         ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-    names = kl.get_legend_handles_labels()
-    kl.figure.legend(*names, loc="outside upper center", ncols=4, frameon=False, fontsize=8)
+    shared_legend(kl, 4)
 
 
 def _limit(axes: Any) -> None:

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from companion.ablation import AblationRun
+from companion.ablation import LAST, AblationRun
 from companion.ablation_records import reference
 from companion.drawing import Drawing, LiveFigure, Slider
-from companion.figures.style import BLUE, ORANGE, panels
+from companion.figures.style import BLUE, ORANGE, panels, shared_legend
 
 
 def draw_diagnosis(clipped: int, unclipped: int) -> Drawing:
@@ -25,18 +25,11 @@ def draw_diagnosis(clipped: int, unclipped: int) -> Drawing:
     }
     numbers: dict[str, float | str] = {}
     for name, (run, color, line) in both.items():
-        _plot(axes.flat, run, color, line)
-        numbers[name.partition(",")[0]] = _in_words(run)
+        short = name.partition(",")[0]
+        _plot(axes.flat, run, color, line, short)
+        numbers[short] = _in_words(run)
     _label(axes)
-    legend = axes[0, 0].get_lines()
-    figure.legend(
-        legend,
-        ["clipped", "no clip"],
-        loc="outside upper center",
-        ncols=2,
-        frameon=False,
-        fontsize=8,
-    )
+    shared_legend(axes[0, 0], 2)
     words = "; ".join(
         f"{name}: {value}" for name, value in zip(both, numbers.values(), strict=True)
     )
@@ -47,18 +40,18 @@ def draw_diagnosis(clipped: int, unclipped: int) -> Drawing:
     return Drawing(figure, numbers, alt)
 
 
-def _plot(axes: Any, run: AblationRun, color: str, line: str) -> None:
+def _plot(axes: Any, run: AblationRun, color: str, line: str, name: str) -> None:
     updates = np.arange(1, len(run.kl) + 1)
     curves = (run.returns.mean(axis=1), run.entropy[:, 0], run.kl[:, -1], run.outside[:, -1])
     for ax, curve in zip(axes, curves, strict=True):
-        ax.plot(updates, curve, line, color=color, linewidth=1.3)
+        ax.plot(updates, curve, line, color=color, linewidth=1.3, label=name)
 
 
 def _in_words(run: AblationRun) -> str:
     return (
         f"{'dead' if run.dead else 'alive'}, last ten updates: return"
-        f" {run.returns[-10:].mean():.0f}, entropy {run.entropy[-10:].mean():.3f} nats, KL"
-        f" {run.kl[-10:, -1].mean():.4f} nats, outside {run.outside[-10:, -1].mean():.1%}"
+        f" {run.returns[-LAST:].mean():.0f}, entropy {run.entropy[-LAST:].mean():.3f} nats, KL"
+        f" {run.kl[-LAST:, -1].mean():.4f} nats, outside {run.outside[-LAST:, -1].mean():.1%}"
     )
 
 

@@ -55,6 +55,13 @@ def legend_above(ax: Any, columns: int = 2) -> None:
     ax.legend(frameon=False, fontsize=8, ncols=columns, loc="lower center", bbox_to_anchor=(0.5, 1))
 
 
+def shared_legend(ax: Any, columns: int) -> None:
+    """Put one legend above all axes of a figure, with the names that one of them has."""
+    names = ax.get_legend_handles_labels()
+    look = {"frameon": False, "fontsize": 8}
+    ax.figure.legend(*names, loc="outside upper center", ncols=columns, **look)
+
+
 @cache
 def _blank(columns: int, height: float, rows: int, options: tuple[tuple[str, Any], ...]) -> bytes:
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
