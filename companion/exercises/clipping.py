@@ -81,10 +81,15 @@ def clipped_objective(ratio: Any, adv: Any, clip_range: float) -> Any:
     return np.minimum(ratio * adv, np.clip(ratio, 1 - clip_range, 1 + clip_range) * adv)
 
 
-def batch_gradient(
-    logits: Any,
-    old: Any,
-    states: Any,
+def ratios(features: Any, W: Any, new_W: Any, actions: Any) -> Any:
+    """Return the ratio of each sample."""
+    return taken(softmax(features @ new_W), actions) / taken(softmax(features @ W), actions)
+
+
+def clipped_gradient(
+    features: Any,
+    W: Any,
+    new_W: Any,
     actions: Any,
     adv: Any,
     clip_range: float,
@@ -93,14 +98,27 @@ def batch_gradient(
     weight: Callable[[Any], Any] = lambda ratio: ratio,
     centre: Callable[[Any, Any], Any] = lambda new, old: new,
 ) -> Any:
-    """Return the gradient of the mean clipped objective in tabular logits, or a variant of it."""
-    new = softmax(logits)
-    ratio = new[states, actions] / old[states, actions]
+    """Return the gradient of the mean clipped objective in new_W, or a variant of it."""
+    old, new = softmax(features @ W), softmax(features @ new_W)
+    ratio = taken(new, actions) / taken(old, actions)
     slope = adv * weight(ratio) * kept(ratio, adv, clip_range)
-    gradient = np.zeros_like(logits)
-    np.add.at(gradient, (states, actions), slope)
-    np.add.at(gradient, states, -slope[:, None] * centre(new, old)[states])
-    return gradient / len(adv)
+    score = np.eye(W.shape[1])[actions] - centre(new, old)
+    return features.T @ (slope[:, None] * score) / len(adv)
+
+
+def batch_gradient(
+    logits: Any,
+    old: Any,
+    states: Any,
+    actions: Any,
+    adv: Any,
+    clip_range: float,
+    **variant: Callable[..., Any],
+) -> Any:
+    """Return the gradient of the mean clipped objective in tabular logits, or a variant of it."""
+    # A table is linear in features that are 1 at the state.
+    rows = np.eye(len(logits))[states]
+    return clipped_gradient(rows, np.log(old), logits, actions, adv, clip_range, **variant)
 
 
 def clipping_numbers(
@@ -115,8 +133,7 @@ def clipping_numbers(
     lower: Callable[[Any, Any], Any] = np.minimum,
 ) -> Any:
     """Return the shares that lose their gradient (A > 0, A < 0), that keep it outside, the gap."""
-    old, new = softmax(features @ W), softmax(features @ new_W)
-    ratio = taken(new, actions) / taken(old, actions)
+    ratio = ratios(features, W, new_W, actions)
     lost = ~kept(ratio, adv, clip_range).astype(bool)
     outside = ~inside(ratio, adv, clip_range)
     plain, clip = ratio * adv, np.clip(ratio, 1 - clip_range, 1 + clip_range) * adv

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from companion.exercises.clipping import inside, keeps_of_max
+from companion.exercises.clipping import clipped_gradient, inside, keeps_of_max
 from companion.exercises.part import Misconception, Part
 from companion.exercises.reuse import (
     NEVER,
     always_new,
     batches,
-    clipped_gradient,
     departure,
     departures,
-    effective_share,
     mean_kl,
     moved,
     own_runs,
@@ -21,6 +19,7 @@ from companion.exercises.reuse import (
     reuse_numbers,
     share_above,
 )
+from companion.sampling import effective_sample_share
 
 LEFT_OUT = "That is the surrogate's gradient: which samples must not add to it?"
 BOTH_SIDES = "A change that has made a sample worse is not clipped: what does the minimum pick?"
@@ -134,7 +133,7 @@ PARTS = (
             Misconception(
                 "a square root is taken of the effective share",
                 "The formula has squares, and no root.",
-                lambda **c: departure(effective=lambda w: np.sqrt(effective_share(w)), **c),
+                lambda **c: departure(effective=lambda w: np.sqrt(effective_sample_share(w)), **c),
             ),
         ),
     ),

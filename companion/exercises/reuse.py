@@ -12,10 +12,10 @@ import numpy as np
 
 from companion.exercises import own
 from companion.exercises.cases import as_lists
-from companion.exercises.clipping import CLIP_RANGE, keeps
+from companion.exercises.clipping import CLIP_RANGE, clipped_gradient, keeps, ratios
 from companion.exercises.own import uniform
-from companion.exercises.softmax_linear import taken
 from companion.policy import kl, softmax
+from companion.sampling import effective_sample_share
 
 LR, PASSES, SIZE = 0.3, 10, 10  # on the student's own bandit
 EARLY = 3  # passes after which samples have lost their gradient
@@ -58,31 +58,6 @@ def own_runs(student: str, rng: np.random.Generator) -> list[dict[str, Any]]:
     return [case | {"clip_range": CLIP_RANGE, "lr": LR, "passes": PASSES, "size": SIZE}]
 
 
-def ratios(features: Any, W: Any, new_W: Any, actions: Any) -> Any:
-    """Return the ratio of each sample."""
-    return taken(softmax(features @ new_W), actions) / taken(softmax(features @ W), actions)
-
-
-def clipped_gradient(
-    features: Any,
-    W: Any,
-    new_W: Any,
-    actions: Any,
-    adv: Any,
-    clip_range: float,
-    *,
-    kept: Callable[..., Any] = keeps,
-    weight: Callable[[Any], Any] = lambda ratio: ratio,
-    centre: Callable[[Any, Any], Any] = lambda new, old: new,
-) -> Any:
-    """Return the gradient of the mean clipped objective in new_W, or a variant of it."""
-    old, new = softmax(features @ W), softmax(features @ new_W)
-    ratio = taken(new, actions) / taken(old, actions)
-    slope = adv * weight(ratio) * kept(ratio, adv, clip_range)
-    score = np.eye(W.shape[1])[actions] - centre(new, old)
-    return features.T @ (slope[:, None] * score) / len(adv)
-
-
 def mean_kl(old: Any, new: Any) -> Any:
     """Return the mean of KL(old || new) over the states."""
     return kl(old, new).mean()
@@ -98,11 +73,6 @@ def share_above(ratio: Any, clip_range: float) -> Any:
     return np.mean(ratio > 1 + clip_range)
 
 
-def effective_share(weights: Any) -> Any:
-    """Return the effective sample size of weights, over their number."""
-    return weights.sum() ** 2 / (weights**2).sum() / len(weights)
-
-
 def departure(
     features: Any,
     W: Any,
@@ -112,7 +82,7 @@ def departure(
     *,
     divergence: Callable[[Any, Any], Any] = mean_kl,
     outside: Callable[[Any, float], Any] = share_outside,
-    effective: Callable[[Any], Any] = effective_share,
+    effective: Callable[[Any], Any] = effective_sample_share,
 ) -> Any:
     """Return the mean KL, the share outside the band, and the effective share of the samples."""
     ratio = ratios(features, W, new_W, actions)

@@ -9,8 +9,16 @@ import numpy as np
 
 from companion.exercises import own
 from companion.exercises.cases import as_lists
-from companion.exercises.clipping import batches, clipped_objective, inside, keeps
-from companion.exercises.reuse import LR, NEVER, clipped_gradient, mean_kl, ratios
+from companion.exercises.clipping import (
+    batches,
+    clipped_derivative,
+    clipped_gradient,
+    clipped_objective,
+    inside,
+    keeps,
+    ratios,
+)
+from companion.exercises.reuse import LR, NEVER, mean_kl
 from companion.policy import softmax
 
 STEPS = 40
@@ -61,7 +69,7 @@ def value_and_slope_of_max(ratio: Any, adv: Any, clip_range: float) -> Any:
 
 def value_and_ratio_slope(ratio: Any, adv: Any, clip_range: float) -> Any:
     """Return the mean clipped objective, and its mean derivative in the ratios."""
-    slope = np.mean(adv * keeps(ratio, adv, clip_range))
+    slope = np.mean(clipped_derivative(ratio, adv, clip_range))
     return np.array([clipped_objective(ratio, adv, clip_range).mean(), slope])
 
 
