@@ -9,8 +9,9 @@ from pathlib import Path
 from statistics import median
 
 from companion.drawing import LiveFigure, Slider
+from tests.browser import chromium
 from tests.figure_data import live_figures
-from tests.lab import LabNotebook, chromium, serve, write_notebook
+from tests.lab import LabNotebook, serve, write_notebook
 
 PRESSES = 15
 STEPS = 5  # away from the start before turning back

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 import pytest
@@ -30,17 +31,33 @@ FLAGS = [
 ]
 
 
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """Run Chromium.
+
+    Raises:
+        FileNotFoundError: there is none; the message says what to install.
+    """
+    path = next(filter(None, map(shutil.which, NAMES)), None)
+    if path is None:
+        missing = f"no browser among {', '.join(NAMES)}: on Debian, apt-get install chromium"
+        raise FileNotFoundError(missing)
+    root = ["--no-sandbox"] if os.name == "posix" and os.geteuid() == 0 else []
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=path, args=FLAGS + root)
+        yield running
+        running.close()
+
+
 @pytest.fixture(scope="module")  # Playwright's event loop must not outlive the module
 def browser() -> Iterator[Browser]:
     """Start Chromium for the tests of a module, or skip them and say what to install."""
-    path = next(filter(None, map(shutil.which, NAMES)), None)
-    if path is None:
-        pytest.skip(f"no browser among {', '.join(NAMES)}: on Debian, apt-get install chromium")
-    root = ["--no-sandbox"] if os.name == "posix" and os.geteuid() == 0 else []
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=path, args=FLAGS + root)
-        yield chromium
-        chromium.close()
+    with ExitStack() as stack:
+        try:
+            running = stack.enter_context(chromium())
+        except FileNotFoundError as missing:
+            pytest.skip(str(missing))
+        yield running
 
 
 @dataclass

@@ -15,9 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import nbformat
-from playwright.sync_api import Browser, Locator, Page, sync_playwright
-
-from tests.browser import FLAGS, NAMES
+from playwright.sync_api import Browser, Locator, Page
 
 ROOT = Path(__file__).resolve().parent.parent
 SECONDS = 240  # until something is given up; a busy machine is slow, not broken
@@ -29,16 +27,6 @@ LAB = [
     "--ServerApp.open_browser=False",
     "--ServerApp.allow_root=True",
 ]
-
-
-@contextmanager
-def chromium() -> Iterator[Browser]:
-    """Run the browser of the tests outside them."""
-    path = next(filter(None, map(shutil.which, NAMES)))
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=[*FLAGS, "--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @contextmanager

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import ast
 import base64
 import json
 import math
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator
+from website import live_figure, shown
 
 from companion.drawing import Choice, LiveFigure, Slider
 from companion.render import DENSITY, WIDTH, Renderer
@@ -74,16 +73,9 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def figures_of(section: str) -> dict[int, LiveFigure]:
     """Find a section's live figures, by the position of the cell that shows each."""
-    path = Path(ROOT, "notebooks", f"{section}.ipynb")
-    names: dict[str, Any] = {}
-    found = {}
-    for position, cell in enumerate(nbformat.read(path, as_version=4).cells):
-        for node in ast.parse(cell.source).body if cell.cell_type == "code" else ():
-            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("companion.fig"):
-                exec(ast.unparse(node), names)
-            elif (call := ast.unparse(node)).startswith("live("):
-                found[position] = eval(call.removeprefix("live"), names)
-    return found
+    notebook = nbformat.read(ROOT / "notebooks" / f"{section}.ipynb", as_version=4)
+    positions = {cell.id: position for position, cell in enumerate(notebook.cells)}
+    return {positions[cell]: live_figure(name) for cell, name in shown(notebook)}
 
 
 class Shown:
