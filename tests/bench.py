@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 from tests import (
+    bench_ablation,
     bench_bandit,
     bench_compiled,
     bench_grading,
@@ -39,8 +40,8 @@ def notebook_seconds() -> float:
 def main() -> None:
     """Print the tables."""
     print(f"{'work':<42}{'plain':>10}{'companion':>12}{'times faster':>14}")
-    for rows in (bench_bandit.rows, bench_mirror.rows, bench_trpo.rows, bench_compiled.rows):
-        for name, plain, ours in rows():
+    for module in (bench_bandit, bench_mirror, bench_trpo, bench_compiled, bench_ablation):
+        for name, plain, ours in module.rows():
             print(f"{name:<42}{plain:>8.4f} s{ours:>10.4f} s{plain / ours:>14.1f}", flush=True)
     print(f"\nall sections executed, two at a time: {notebook_seconds():.0f} s\n")
     print("growth with the number of states (4 actions)")
