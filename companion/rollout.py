@@ -108,6 +108,7 @@ class VectorRollout:
             self._obs, _ = envs.reset(seed=seed)
         self._returns = np.zeros(envs.num_envs)
         self._ended = np.zeros(envs.num_envs, bool)
+        self._all = np.ones(envs.num_envs, bool)
 
     def collect(self, act: Act, steps: int) -> Batch:
         """Collect the same number of steps from each environment.
@@ -127,12 +128,13 @@ class VectorRollout:
         taken, wanted, finished = [], [], []
         for t in range(validation.whole("steps", steps, 1)):
             # In the next-step mode this step resets the environments that ended: no step of theirs.
-            wanted.append(~self._ended if self._next_step else np.ones_like(self._ended))
+            wanted.append(~self._ended if self._next_step else self._all)
             step = self._step(act, f"at step {t} of the batch")
-            self._returns += np.where(wanted[-1], step.reward, 0.0)
+            self._returns += wanted[-1] * step.reward
             self._ended = step.terminated | step.truncated
-            finished.extend(self._returns[self._ended].tolist())
-            self._returns[self._ended] = 0.0
+            if self._ended.any():
+                finished.extend(self._returns[self._ended].tolist())
+                self._returns[self._ended] = 0.0
             taken.append(step)
         return _by_environment(_Step(*zip(*taken, strict=True)), np.array(wanted), finished)
 

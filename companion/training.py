@@ -146,7 +146,12 @@ def run(settings: TrainingSettings) -> TrainingRun:
 
 
 def train_on(
-    environment: str, settings: PPOSettings | TRPOSettings, *, iterations: int, seed: int
+    environment: str,
+    settings: PPOSettings | TRPOSettings,
+    *,
+    iterations: int,
+    seed: int,
+    ppo: type[PPO] = PPO,
 ) -> tuple[ActorCritic, tuple[Iteration[UpdateRecord | TRPORecord], ...]]:
     """Train new networks on an environment by name, with PPO or TRPO as the settings are.
 
@@ -155,6 +160,7 @@ def train_on(
         settings: of PPO or TRPO.
         iterations: batches.
         seed: of networks, environments, actions and shuffles.
+        ppo: which PPO; that of `companion.compiled.update` is the same to rounding, and faster.
 
     Returns:
         The agent, and one record for each batch: the same for the same arguments.
@@ -169,7 +175,7 @@ def train_on(
         spaces = envs.single_observation_space, envs.single_action_space
         agent = actor_critic(*spaces, seed=seed)
         learner: Learner[UpdateRecord | TRPORecord] = (
-            PPO(agent, settings, rng=shuffles)
+            ppo(agent, settings, rng=shuffles)
             if isinstance(settings, PPOSettings)
             else TRPO(agent, settings, rng=shuffles)
         )
