@@ -243,9 +243,36 @@ def test_keys_change_with_all_that_marks_depend_on(tmp_path):
 
 def test_what_goes_wrong_with_one_student_is_a_problem_of_that_one(tmp_path):
     marking = Marking(masters.released(), "", SANDBOX)  # no secret: the marker refuses
-    record = marking.student("ada", HandIn(hand_in(tmp_path / "ada")), "key")
+    record = marking.student("ada", HandIn(hand_in(tmp_path / "ada")))
     assert (record.key, record.results) == ("", ())
     assert record.problems[0].startswith("could not be marked: ValueError: secret")
+
+
+@needs_sandbox
+@pytest.mark.parametrize("fails", ["mark", "hand_in_key"])
+def test_who_can_not_be_marked_again_keeps_the_marks_from_before(fails, tmp_path, monkeypatch):
+    """A disk that fails erases nothing, costs no one else anything, and is tried again."""
+    submissions, desk = tmp_path / "submissions", Desk(tmp_path / "desk")
+    hand_in(submissions / "ada", "ada")
+    grade(submissions, desk, SANDBOX, jobs=1)
+    (before,) = desk.records()
+    hand_in(submissions / "ada", "ada", old="gamma * P_pi.T, mu)", new="gamma * P_pi, mu)")
+
+    def failing(*arguments):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(f"companion.grading.grade.{fails}", failing)
+        for _ in range(2):
+            assert grade(submissions, desk, SANDBOX, jobs=1).marked == ["ada"]
+            (kept,) = desk.records()
+            assert (kept.key, kept.points, kept.texts) == ("", ALL, before.texts)
+            (problem,) = kept.problems
+            assert problem.endswith("No space left on device; the marks are those from before")
+    assert grade(submissions, desk, SANDBOX, jobs=1).marked == ["ada"]
+    (after,) = desk.records()
+    assert after.points < ALL
+    assert after.problems == []
 
 
 def test_students_with_one_id_are_named():

@@ -88,8 +88,11 @@ def test_canvas_flat_folder_and_zip_file_are_one_hand_in_per_student(flat):
     archive = Path(shutil.make_archive(str(flat.parent / "download"), "zip", flat))
     zipped = hand_ins(archive)
     assert {**zipped} == {
-        name: HandIn(archive, one.files) for name, one in found.items() if name != "doejane_12345"
+        name: HandIn(archive, one.files, canvas=True)
+        for name, one in found.items()
+        if name != "doejane_12345"
     }
+    assert found["doejane_12345"].canvas
     released = masters.released()
     for student, one in zipped.items():
         here = answers(flat, released, masters.NAMES, found[student].files)
@@ -163,14 +166,19 @@ def test_a_wrong_id_loses_nothing_and_is_reported(flat, tmp_path, capsys):
     assert "which is not on the roster" in capsys.readouterr().err
 
 
-def record(student: str, *typed: str) -> Record:
+def record(student: str, *typed: str, canvas: bool = False) -> Record:
     """A student who has tried a part and typed in some ids."""
     result = PartResult("20-1-a", 2, 2, "right")
-    return Record(student, [*typed, student][0], "key", [result], {}, [], list(typed))
+    return Record(student, [*typed, student][0], "key", [result], {}, [], list(typed), canvas)
 
 
 def test_ids_against_the_names_of_hand_ins_where_there_is_no_roster():
-    fits = [record("ada", "Ada"), record("Bob Ng_4_assignsubmission_file", "bng"), record("roe_7")]
+    fits = [
+        record("ada", "Ada"),
+        record("Bob Ng_4_assignsubmission_file", "bng"),
+        record("ngbob_12346", "bng2", canvas=True),
+        record("roe_7"),
+    ]
     assert misfits(fits, None) == ["roe_7: no id was typed in; the numbers derive from roe_7"]
     (line,) = misfits([record("ada", "adda")], None)
     assert line == "ada: typed the id adda and is marked with that one's numbers"
@@ -194,7 +202,7 @@ def test_ids_against_the_names_of_hand_ins_where_there_is_no_roster():
 def test_rosters_of_several_makers(text, student, tmp_path):
     file = tmp_path / "roster.csv"
     file.write_text("\ufeff" + text, encoding="utf-8")
-    lines = misfits([record(student, "jdoe")], read_roster(file))
+    lines = misfits([record(student, "jdoe", canvas=student == "doejane_12345")], read_roster(file))
     assert [line for line in lines if "nothing" not in line] == []
     assert "7" not in {key for row in read_roster(file) for key in row.keys}  # a grade is no id
 
@@ -223,7 +231,25 @@ def test_further_attempts_keep_their_names(tmp_path):
 
 
 def test_canvas_students_by_number(tmp_path):
-    _, canvas, _ = write_all([record("doejane_12345", "x"), record("ada", "ada")], {}, tmp_path)
+    """Only what Canvas named ends with its number; student_01 in a folder is a login."""
+    records = [record("doejane_12345", "x", canvas=True), record("student_01", "student_01")]
+    _, canvas, _ = write_all(records, {}, tmp_path)
     with canvas.open(encoding="utf-8-sig", newline="") as opened:
         rows = [*csv.reader(opened)]
-    assert rows[2:] == [["doejane", "12345", "", "", "", "2"], ["ada", "", "", "ada", "", "2"]]
+    assert rows[2:] == [
+        ["doejane", "12345", "", "", "", "2"],
+        ["student_01", "", "", "student_01", "", "2"],
+    ]
+
+
+def test_a_name_that_ends_with_a_number_is_nobodys_number_elsewhere(tmp_path):
+    masters.write(tmp_path / "class" / "group_7", {"20-1.ipynb": "{}"})
+    (one,) = hand_ins(tmp_path / "class").values()
+    assert not one.canvas
+    (tmp_path / "roster.csv").write_text("name,id\nRoe,7\n", encoding="utf-8")
+    group = record("group_7", "ada")
+    assert misfits([group], read_roster(tmp_path / "roster.csv"))[0] == (
+        "group_7: is not on the roster"
+    )
+    (line,) = misfits([group], None)
+    assert line == "group_7: typed the id ada and is marked with that one's numbers"

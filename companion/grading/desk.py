@@ -39,6 +39,7 @@ class Record:
         texts: the written answers, by the cell's name.
         problems: what could not be read, or why the student could not be marked.
         typed: the ids that the student typed in, the most frequent one first.
+        canvas: the hand-in's name is out of Canvas's download.
     """
 
     student: str
@@ -48,6 +49,7 @@ class Record:
     texts: Mapping[str, str] | None = None
     problems: Sequence[str] = ()
     typed: Sequence[str] = ()
+    canvas: bool = False
 
     @property
     def points(self) -> int:
@@ -94,6 +96,11 @@ class Desk:
     def record(self, student: str) -> Record | None:
         """Return what is known of a student, None if nothing is."""
         return _read(self._file(student))
+
+    def key(self, student: str) -> str | None:
+        """Return the key of what is known of a student, None if nothing is."""
+        record = self.record(student)
+        return record.key if record else None
 
     def records(self) -> list[Record]:
         """Return all records, in the order of the students' names."""

@@ -48,12 +48,12 @@ def write_all(
     """
     folder.mkdir(parents=True, exist_ok=True)
     parts = [row for one in records for row in part_rows(one, written.get(one.student, ()))]
-    totals = [(one.student, *total(one, written.get(one.student, ()))) for one in records]
+    totals = [(one, *total(one, written.get(one.student, ()))) for one in records]
     most = max((most for _, _, most in totals), default=0)
     canvas: Rows = [("    Points Possible", "", "", "", "", number(most))]
-    canvas += [(*_canvas_row(name), number(points)) for name, points, _ in totals]
+    canvas += [(*_canvas_row(one), number(points)) for one, points, _ in totals]
     moodle: Rows = [
-        (*moodle_student(name), number(points), number(of)) for name, points, of in totals
+        (*moodle_student(one.student), number(points), number(of)) for one, points, of in totals
     ]
     head = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section", TITLE)
     return [
@@ -65,9 +65,10 @@ def write_all(
     ]
 
 
-def _canvas_row(student: str) -> tuple[str, ...]:
+def _canvas_row(record: Record) -> tuple[str, ...]:
     """Return a student's cells under Student, ID, SIS User ID, SIS Login ID and Section."""
-    user, name = canvas_student(student)
+    student = record.student
+    user, name = canvas_student(student) if record.canvas else ("", student)
     return (name, user, "", "" if user else student, "")
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import joblib
@@ -34,22 +35,31 @@ class Marking:
     secret: str
     sandbox: Sandbox
 
-    @property
+    @cached_property
     def key(self) -> str:
-        """Return a key of all that the marks depend on besides the hand-in."""
+        """A key of all that the marks depend on besides the hand-in."""
         texts = [repr(self.released[exercise]) for exercise in sorted(self.released)]
         return marking_key(self.secret, repr(self.sandbox), texts)
 
-    def student(self, name: str, hand_in: HandIn, key: str) -> Record:
-        """Mark a student; what goes wrong is a problem of this one alone."""
+    def student(self, name: str, hand_in: HandIn, kept: str | None = None) -> Record | None:
+        """Mark a student, or return None if the key of what is kept says that nothing has changed.
+
+        What goes wrong is a problem of this student alone.
+        """
         try:
+            key = hand_in_key(hand_in, self.key)
+            if key == kept:
+                return None
             found = answers(hand_in.path, self.released, masters.NAMES, hand_in.files)
             own = [*found.typed, name][0]
             results = mark(found, PARTS.values(), own, self.secret, self.sandbox)
         except Exception as error:
             problem = f"could not be marked: {type(error).__name__}: {error}"
-            return Record(name, name, "", problems=[problem])
-        return Record(name, own, key, results, found.texts, found.problems, found.typed)
+            return Record(name, name, "", problems=[problem], canvas=hand_in.canvas)
+        return Record(
+            *(name, own, key, results, found.texts, found.problems, found.typed),
+            canvas=hand_in.canvas,
+        )
 
 
 @dataclass(frozen=True)
@@ -94,22 +104,26 @@ def grade(
     found = hand_ins(submissions.resolve())
     students = {name: one for name, one in found.items() if one.path.resolve() != own}
     marking = Marking(masters.released(), desk.secret, sandbox)
-    everything = marking.key
-    keys = {name: hand_in_key(one, everything) for name, one in students.items()}
-    todo = [name for name in students if again or not _up_to_date(desk, name, keys[name])]
-    tasks = (joblib.delayed(marking.student)(name, students[name], keys[name]) for name in todo)
+    kept = {name: None if again else desk.key(name) for name in students}
+    tasks = (joblib.delayed(marking.student)(name, students[name], kept[name]) for name in students)
+    marked = []
     with backend(scheduler):
         parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")
-        for record in _shown(parallel(tasks), len(todo)):
-            desk.keep(record)
-    return Graded(todo, sorted(students.keys() - set(todo)))
+        for record in _shown(parallel(tasks), len(students)):
+            if record is not None:
+                desk.keep(_with_earlier(record, desk.record(record.student)))
+                marked.append(record.student)
+    return Graded(marked, sorted(students.keys() - set(marked)))
 
 
-def _up_to_date(desk: Desk, name: str, key: str) -> bool:
-    record = desk.record(name)
-    return record is not None and record.key == key
+def _with_earlier(record: Record, earlier: Record | None) -> Record:
+    """Return what to keep of a student: one who could not be marked has the marks from before."""
+    if record.key or earlier is None or not earlier.results:
+        return record
+    problems = [f"{problem}; the marks are those from before" for problem in record.problems]
+    return replace(earlier, key="", problems=[*dict.fromkeys([*earlier.problems, *problems])])
 
 
-def _shown(records: Iterable[Record], total: int) -> Iterator[Record]:
+def _shown(records: Iterable[Record | None], total: int) -> Iterator[Record | None]:
     """Yield records under a progress bar with the time left."""
     yield from tqdm(records, total=total, unit="student", disable=not total)

@@ -26,10 +26,12 @@ class HandIn:
         path: a folder, notebook or zip file of the student; or the class's folder or zip file.
         files: in the class's, the student's own files, with the names that they had before;
             empty if all is the student's.
+        canvas: the student's name is out of Canvas's download, and so ends with a number there.
     """
 
     path: Path
     files: Mapping[str, str] = field(default_factory=dict)
+    canvas: bool = False
 
 
 def hand_ins(submissions: Path) -> dict[str, HandIn]:
@@ -71,7 +73,8 @@ def hand_ins(submissions: Path) -> dict[str, HandIn]:
         for path, stem in stems.items()
     }
     for student, files in flat.items():
-        found[f"{student} (files)" if student in found else student] = HandIn(submissions, files)
+        name = f"{student} (files)" if student in found else student
+        found[name] = HandIn(submissions, files, canvas=True)
     return found
 
 
@@ -96,7 +99,7 @@ def _of_zip(file: Path) -> dict[str, HandIn]:
         return {}
     for member in others:  # seen, so that its student is not lost
         found[str(member)] = {str(member): member.name}
-    return {student: HandIn(file, files) for student, files in found.items()}
+    return {name: HandIn(file, files, canvas=name in flat) for name, files in found.items()}
 
 
 def _canvas(names: Iterable[str]) -> dict[str, dict[str, str]]:

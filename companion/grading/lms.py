@@ -13,7 +13,7 @@ CANVAS = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 ANONYMOUS = re.compile(r"(?P<name>anon)_(?P<user>\w{5})_(?P<attachment>\d+)_(?P<original>.+)")
-CANVAS_STUDENT = re.compile(r"(?P<name>.*)_(?P<user>\d+)", re.DOTALL)
+CANVAS_STUDENT = re.compile(r"(?P<name>.*)_(?P<user>\d+)", re.DOTALL)  # as canvas_file says it
 
 
 def canvas_file(name: str) -> tuple[str, int, str] | None:
@@ -43,28 +43,32 @@ def moodle_student(name: str) -> tuple[str, str]:
 
 
 def canvas_student(name: str) -> tuple[str, str]:
-    """Return a student's number in Canvas, where the hand-in's name tells it, and the name.
+    """Return a student's number in Canvas, where the name tells it, and the name without it.
 
-    >>> canvas_student("doejane_12345"), canvas_student("ada")
-    (('12345', 'doejane'), ('', 'ada'))
+    Args:
+        name: of a hand-in out of Canvas's download; elsewhere, such an end may be anything.
+
+    >>> canvas_student("doejane_12345"), canvas_student("anon_aB3x9")
+    (('12345', 'doejane'), ('', 'anon_aB3x9'))
     """
     match = CANVAS_STUDENT.fullmatch(name)
     return (match["user"], match["name"]) if match else ("", name)
 
 
-def identities(name: str) -> list[str]:
+def identities(name: str, canvas: bool) -> list[str]:
     """Return what a hand-in's name says of the student, what tells most first; then the name.
 
-    >>> identities("Ada Lovelace_4711_assignsubmission_file")[:2]
+    Args:
+        name: of the hand-in.
+        canvas: it is out of Canvas's download.
+
+    >>> identities("Ada Lovelace_4711_assignsubmission_file", canvas=False)[:2]
     ['Participant 4711', 'Ada Lovelace']
+    >>> identities("group_7", canvas=False), identities("roe_7", canvas=True)
+    (['group_7'], ['7', 'roe', 'roe_7'])
     """
-    found = [*moodle_student(name), *canvas_student(name), name]
+    found = [*moodle_student(name), *(canvas_student(name) if canvas else ()), name]
     return list(dict.fromkeys(identity for identity in found if identity))
-
-
-def by_a_system(name: str) -> bool:
-    """Say whether a learning management system made a hand-in's name, of what no one types in."""
-    return len(identities(name)) > 1
 
 
 def suffix(name: str) -> str:

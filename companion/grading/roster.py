@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from companion.grading.desk import Record
-from companion.grading.lms import by_a_system, identities
+from companion.grading.lms import identities
 
 # Columns of Canvas's and Moodle's lists, and of lists by hand, that say who a student is.
 WHO = {
@@ -116,7 +116,9 @@ def _ids(record: Record) -> list[str]:
 
 
 def _against_names(records: Sequence[Record]) -> list[str]:
-    names = {record.student: set(map(squeezed, identities(record.student))) for record in records}
+    names = {
+        one.student: set(map(squeezed, identities(one.student, one.canvas))) for one in records
+    }
     found = []
     for record in records:
         for typed in record.typed:
@@ -124,7 +126,9 @@ def _against_names(records: Sequence[Record]) -> list[str]:
             if key in names[record.student]:
                 continue
             others = [name for name, keys in names.items() if key in keys]
-            if others or not by_a_system(record.student):
+            # A name that a system made is of what no one types in.
+            by_a_system = len(identities(record.student, record.canvas)) > 1
+            if others or not by_a_system:
                 found.append(_typed(record, typed, "which is another one's" if others else ""))
     return found
 
@@ -133,7 +137,7 @@ def _against_roster(records: Sequence[Record], roster: Sequence[Student]) -> lis
     found: list[str] = []
     seen: set[frozenset[str]] = set()
     for record in records:
-        rows = rows_of(record.student, roster)
+        rows = rows_of(record, roster)
         seen.update(row.keys for row in rows)
         if len(rows) != 1:
             how = f"{len(rows)} times" if rows else "not"
@@ -150,9 +154,9 @@ def _against_roster(records: Sequence[Record], roster: Sequence[Student]) -> lis
     )
 
 
-def rows_of(student: str, roster: Sequence[Student]) -> list[Student]:
+def rows_of(record: Record, roster: Sequence[Student]) -> list[Student]:
     """Return the rows of a student, by what the hand-in's name says of the student."""
-    for identity in identities(student):
+    for identity in identities(record.student, record.canvas):
         keys = {squeezed(identity), squeezed(identity.removeprefix("Participant "))}
         if rows := [row for row in roster if row.keys & keys]:
             return rows
