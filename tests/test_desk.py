@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 import tomllib
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from companion.grading import masters
 from companion.grading.__main__ import main
 from companion.grading.desk import Desk, Record, hand_in_key, marking_key
 from companion.grading.grade import Marking, grade
+from companion.grading.gradebook import default_url, enter, written
 from companion.grading.hand_ins import HandIn, hand_ins
 from companion.grading.limits import Limits
 from companion.grading.marker import PartResult
@@ -291,6 +293,58 @@ def test_release_by_the_command_line(tmp_path, capsys):
     assert f"{len(EXERCISES)} notebooks" in capsys.readouterr().out
     for file in (tmp_path / "handout").iterdir():
         assert json.loads(file.read_text())["nbformat"] == 4
+
+
+def test_what_was_released_counts_and_nothing_else(tmp_path, monkeypatch, capsys):
+    """The same points can be reached in every table, in the summary and on the pages."""
+    monkeypatch.setattr(masters, "check_marks", list)  # which test_masters does
+    desk = Desk(tmp_path / "desk")
+    options = ["--desk", str(desk.folder)]
+    for name in ("ada", "bob"):
+        results = [PartResult(part.id, 1, part.points, "right") for part in PARTS.values()]
+        texts = {"20-1-written": "A proof.", "further-2-written": "Another one."}
+        desk.keep(Record(name, name, "key", results, texts))
+    enter(desk.records(), desk, default_url(desk))
+
+    def possible(*exercises: str) -> float:
+        by_hand = {
+            one.exercise: one.max_points for one in written(["ada"], default_url(desk))["ada"]
+        }
+        parts = [p.points for p in PARTS.values() if p.id.rpartition("-")[0] in exercises]
+        return sum(parts) + sum(by_hand[exercise] for exercise in exercises)
+
+    assert main(["release", str(tmp_path / "all"), *options]) == 0
+    assert not desk.released.exists()
+    every = EXERCISES
+    for new, counts in (([], every), (["20.2", "20-1"], every[:2]), (["20-3"], every[:3])):
+        if new:
+            assert main(["release", str(tmp_path / f"{new}.zip"), *new, *options]) == 0
+        for command in ("export", "feedback", "summary"):
+            assert main([command, *options]) == 0
+        most = f"{possible(*counts):g}"
+        with (desk.folder / "marks.csv").open(encoding="utf-8-sig") as opened:
+            rows = [*csv.DictReader(opened)]
+        assert {row["part"].rpartition("-")[0] for row in rows} == {*counts}
+        for name in ("canvas", "moodle"):
+            text = (desk.folder / f"{name}.csv").read_text(encoding="utf-8")
+            assert text.splitlines()[1].endswith(f",{most}"), name
+        assert f"2 students, {most} points" in capsys.readouterr().out
+        for page in (desk.folder / "feedback").iterdir():
+            assert f" of {most} points" in page.read_text(encoding="utf-8")
+            assert page.read_text(encoding="utf-8").count("<h2>") == len(counts)
+    assert [path.name for path in sorted((tmp_path / "all").iterdir())] == sorted(
+        f"{exercise}.ipynb" for exercise in EXERCISES
+    )
+    with zipfile.ZipFile(tmp_path / "['20-3'].zip") as archive:
+        assert archive.namelist() == ["20-3.ipynb"]
+    assert main(["release", str(tmp_path / "x"), "20-9", *options]) == 1
+    assert "no exercise 20-9; there are 20-1, 20-2," in capsys.readouterr().err
+
+
+def test_a_processor_without_a_filter_is_said(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("companion.grading.seccomp.program", lambda: None)
+    assert main(["grade", str(tmp_path / "none"), "--desk", str(tmp_path / "desk")]) == 1
+    assert "no filter of system calls for this processor" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

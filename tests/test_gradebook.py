@@ -16,10 +16,11 @@ from nbgrader.server_extensions.formgrader.handlers import template_path
 from traitlets.config import Config
 
 from companion.exercises import EXERCISES, PARTS
+from companion.grading import gradebook
 from companion.grading.__main__ import main
 from companion.grading.course import write_course
 from companion.grading.desk import Desk, Record
-from companion.grading.export import write_all
+from companion.grading.export import total, write_all
 from companion.grading.feedback import page
 from companion.grading.gradebook import ASSIGNMENT, Written, default_url, enter, written
 from companion.grading.marker import PartResult
@@ -108,9 +109,71 @@ def test_marks_by_hand_stay_until_the_text_changes(desk):
         assert stands(desk, "ada") == marked
     desk.keep(record("ada", False, **{"20_1_written": "A better proof."}))
     enter(desk.records(), desk, default_url(desk))
-    assert stands(desk, "ada").status == "waits"
-    with Gradebook(default_url(desk)) as book:
+    assert stands(desk, "ada") == Written("20-1", 0, 6, "waits", "Which value is left?")
+    assert total(desk.record("ada"), _every(desk, "ada"))[0] == 0
+    with Gradebook(default_url(desk)) as book:  # for who marks the new text
         assert book.find_submission(ASSIGNMENT, "ada").score == 4.5
+
+
+def test_marks_by_hand_of_an_answer_that_was_withdrawn_are_gone(desk):
+    mark_by_hand(desk, "ada", 4.5, "")
+    mark_by_hand(desk, "bob", 3, "On paper.")  # there never was a text
+    desk.keep(record("ada", False))
+    desk.keep(record("bob", True))
+    enter(desk.records(), desk, default_url(desk))
+    assert stands(desk, "ada") == Written("20-1", 0, 6, "not attempted")
+    assert total(desk.record("ada"), _every(desk, "ada"))[0] == 0
+    assert stands(desk, "bob") == Written("20-1", 3, 6, "marked", "On paper.")
+
+
+def test_after_ctrl_c_what_was_marked_by_hand_since_does_not_wait_again(desk, monkeypatch):
+    for student in ("ada", "bob"):
+        desk.keep(record(student, True, **{"20_1_written": "Another proof."}))
+
+    def interrupted(book, one, entered):
+        if one.student == "bob":
+            raise KeyboardInterrupt
+        enter_student(book, one, entered)
+
+    enter_student = gradebook._enter_student
+    with monkeypatch.context() as patched:
+        patched.setattr(gradebook, "_enter_student", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            enter(desk.records(), desk, default_url(desk))
+    assert stands(desk, "ada").waits
+    mark_by_hand(desk, "ada", 5, "")
+    new = enter(desk.records(), desk, default_url(desk))
+    assert [one.student for one in new] == ["bob"]
+    assert stands(desk, "ada") == Written("20-1", 5, 6, "marked")
+    assert stands(desk, "bob").waits
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"20-1-wr'])
+def test_spoilt_digests_are_named(text, desk):
+    (file,) = (desk.folder / "entered").glob("ada-*")
+    file.write_text(text)
+    with pytest.raises(ValueError, match=rf"{file.name} is spoilt: delete it"):
+        enter(desk.records(), desk, default_url(desk))
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("foo://x", "foo"),
+        ("nonsense", "URL"),
+        ("oracle+cx_oracle://x", "No module named 'cx_Oracle'"),
+        ("sqlite:////nowhere/gradebook.db", "unable to open database file"),
+    ],
+)
+@pytest.mark.parametrize("command", ["export", "grade"])
+def test_a_database_that_is_none_is_named_before_anything_is_marked(
+    command, url, said, desk, tmp_path, capsys
+):
+    words = [command, *([str(tmp_path / "submissions")] if command == "grade" else [])]
+    assert main([*words, "--desk", str(desk.folder), "--db", url]) == 1
+    shown = capsys.readouterr().err
+    assert shown.startswith("companion-desk: the gradebook (--db) can't be opened: ")
+    assert said in shown
 
 
 def test_who_could_not_be_marked_keeps_earlier_marks(desk):
@@ -171,6 +234,35 @@ HOSTILE = [
     "$a<img src=x>$",
     "=" * 3 + " ]]><svg/onload=alert(1)>",
 ]
+
+
+@pytest.mark.parametrize("name", ["work/ada.ipynb", "../ada", "..", "a" * 250])
+def test_whose_name_is_no_folders_can_be_marked_by_hand_as_well(name, desk, tmp_path):
+    desk.keep(record(name, True, **{"20_1_written": "A proof."}))
+    url = default_url(desk)
+    enter(desk.records(), desk, url)
+    assert written([name], url)[name][0].waits
+    write_course([desk.record(name)], tmp_path / "course", url)
+    (folder,) = (tmp_path / "course" / "autograded").iterdir()
+    with Gradebook(url) as book:
+        assert book.find_submission(ASSIGNMENT, folder.name).needs_manual_grade
+    assert "A proof." in (folder / ASSIGNMENT / "20-1.ipynb").read_text(encoding="utf-8")
+
+
+def test_model_answers_lie_in_the_assignments_source_and_nowhere_else(desk, tmp_path):
+    write_course(desk.records(), tmp_path / "course", default_url(desk))
+    holding = [
+        file.relative_to(tmp_path / "course").parts
+        for file in (tmp_path / "course").rglob("*.ipynb")
+        if "BEGIN SOLUTION" in file.read_text(encoding="utf-8")
+    ]
+    assert sorted(holding) == sorted(
+        ("source", ASSIGNMENT, f"{exercise}.ipynb") for exercise in EXERCISES
+    )
+    proof = "each $\\\\gamma^{t+1} v_\\\\pi(S_{t+1})$ is added once and subtracted once"
+    texts = {file.parent.parent.name: file.read_text() for file in tmp_path.rglob("20-1.ipynb")}
+    assert {name for name, text in texts.items() if proof in text} == {"source"}
+    assert {"source", "ada", "bob"} <= texts.keys()
 
 
 def test_formgrader_shows_written_answers_and_runs_nothing_of_them(desk, tmp_path):
@@ -262,9 +354,10 @@ def test_a_page_says_what_came_out_and_what_waits():
             [Written("20-1", 0, 6, "waits"), Written("20-2", 3, 5, "marked", "Good.")],
         )
     ).shown
-    assert "3 of 13 points; 1 written answers are not marked yet" in shown
+    assert "3 of 13 points; 1 written answer waits to be marked." in shown
     assert "wrong. Look at the transpose.7" in shown
     assert "marked. Good." in shown
+    assert "of 0 points" not in shown  # of exercises that are none of the course's
 
 
 def test_a_page_says_in_a_line_what_was_not_handed_in():
@@ -273,7 +366,8 @@ def test_a_page_says_in_a_line_what_was_not_handed_in():
     shown = Tags(page(Record("ada", "ada", "key", results))).shown
     assert shown.count("Nothing was handed in, of") == len(EXERCISES) - 1
     assert "Exercise 20.8" in shown
-    assert "Exercise further-1" in shown
+    assert "Further exercise 1" in shown
+    assert "further-1" not in shown
 
 
 def test_feedback_by_the_command_line_and_another_database(desk, tmp_path, capsys):

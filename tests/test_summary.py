@@ -17,13 +17,14 @@ from companion.grading.marker import PartResult
 from companion.grading.summary import mistakes, summarize, table, write_summary
 from companion.grading.summary_page import KINDS, alt, draw, page
 
-POINTS = {part.id: part.points for part in PARTS.values()}
+# What was released, in this class.
+OF_20_1 = {part.id: part.points for part in PARTS.values() if part.id.startswith("20-1-")}
 
 
 def record(student: str, **came_out: str) -> Record:
     """A student; by part (20_1_a=), a status or the name of a mistake; the rest is missing."""
     results = []
-    for part, points in POINTS.items():
+    for part, points in OF_20_1.items():
         what = came_out.get(part.replace("-", "_"), "missing")
         right = what == "right"
         if right or what in ("missing", "not attempted", "error"):
@@ -85,6 +86,8 @@ def test_written_parts_count_once_they_are_marked():
         [7 + 6, 7 + 3, 7 + 4.5, *[automatic["one"]] * 4, 0, 0, 0]
     )
     assert summary.most == 2 + 2 + 3 + 2 + 6
+    others = [Record("x", "x", "key", [PartResult("20-5-a", 0, 4, "missing")])]
+    assert summarize(others).most == 4  # released, if tried by nobody
 
 
 def test_the_table_says_the_median_what_is_hard_and_what_waits():

@@ -13,7 +13,7 @@ import nbformat
 from companion.grading.desk import Record
 from companion.grading.gradebook import ASSIGNMENT, student_id
 from companion.grading.marker import PartResult
-from companion.grading.masters import student_versions, write, written
+from companion.grading.masters import masters, student_versions, write, written
 
 CONFIG = """\
 c = get_config()
@@ -22,11 +22,13 @@ c.CourseDirectory.db_url = {url!r}
 """
 # What begins a tag, a letter by another name, or a link's address, which may be code.
 ACTIVE = re.compile(r"<(?=[^\s\d=])|&(?=[#\w])|\](?=[(\[:])")
-FORBIDDEN = {"", ".", ".."}
 
 
 def write_course(records: Iterable[Record], folder: Path, url: str) -> None:
-    """Write what formgrader shows of each student who has handed in a written answer.
+    """Write what formgrader shows: each student's written answers, and beside them the masters.
+
+    These, with the model answers, are where formgrader's link from the assignment's name leads.
+    What nbgrader makes for students is from the students' own notebooks, which hold none.
 
     Args:
         records: of the students.
@@ -34,16 +36,17 @@ def write_course(records: Iterable[Record], folder: Path, url: str) -> None:
         url: of the gradebook.
     """
     write(folder, {"nbgrader_config.py": CONFIG.format(root=str(folder.resolve()), url=url)})
+    solved = {f"{exercise}.ipynb": written(one) for exercise, one in masters().items()}
+    write(folder / "source" / ASSIGNMENT, solved)
     versions = student_versions()
     for record in records:
-        student = student_id(record.student)
-        if not record.key or student in FORBIDDEN or "/" in student:
+        if not record.key:
             continue
         notebooks = {
             f"{exercise}.ipynb": written(_shown(version, record))
             for exercise, version in versions.items()
         }
-        write(folder / "autograded" / student / ASSIGNMENT, notebooks)
+        write(folder / "autograded" / student_id(record.student) / ASSIGNMENT, notebooks)
 
 
 def harmless(text: str) -> str:

@@ -11,12 +11,13 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from companion.exercises import EXERCISES
 from companion.grading import files
 from companion.grading.hand_ins import HandIn
 from companion.grading.marker import PartResult
@@ -67,6 +68,7 @@ class Desk:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.students = folder / "students"
+        self.released = folder / "released.txt"  # names of exercises, a line each
 
     @cached_property
     def secret(self) -> str:
@@ -85,13 +87,22 @@ class Desk:
             opened.write(made + "\n")
         return made
 
+    @property
+    def exercises(self) -> tuple[str, ...]:
+        """The exercises that count in every total: those that were released, or all."""
+        if not self.released.exists():
+            return EXERCISES
+        names = self.released.read_text(encoding="utf-8").split()
+        return tuple(exercise for exercise in EXERCISES if exercise in names)
+
+    def release(self, exercises: Iterable[str]) -> None:
+        """Keep that exercises were released, besides those that were before."""
+        before = self.exercises if self.released.exists() else ()
+        put(self.released, "".join(f"{name}\n" for name in dict.fromkeys([*before, *exercises])))
+
     def keep(self, record: Record) -> None:
         """Keep a student's record in place of an earlier one."""
-        self.students.mkdir(mode=0o700, parents=True, exist_ok=True)
-        file = self._file(record.student)
-        new = file.with_suffix(".new")
-        new.write_text(json.dumps(asdict(record), indent=1), encoding="utf-8")
-        os.replace(new, file)
+        put(self._file(record.student), json.dumps(asdict(record), indent=1))
 
     def record(self, student: str) -> Record | None:
         """Return what is known of a student, None if nothing is."""
@@ -107,8 +118,32 @@ class Desk:
         found = [_read(file) for file in self.students.glob("*.json")]
         return sorted((one for one in found if one), key=lambda record: record.student)
 
+    def counted(self) -> list[Record]:
+        """Return all records with what counts in them: the exercises that were released."""
+        exercises = self.exercises
+        return [
+            replace(
+                record,
+                results=[r for r in record.results if r.part.rpartition("-")[0] in exercises],
+                texts={
+                    name: text
+                    for name, text in (record.texts or {}).items()
+                    if name.rpartition("-")[0] in exercises
+                },
+            )
+            for record in self.records()
+        ]
+
     def _file(self, student: str) -> Path:
         return self.students / f"{file_name(student)}.json"
+
+
+def put(file: Path, text: str) -> None:
+    """Put a file, as a whole or not at all, in the place of an earlier one."""
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    new = file.with_suffix(".new")
+    new.write_text(text, encoding="utf-8")
+    os.replace(new, file)
 
 
 def file_name(student: str) -> str:

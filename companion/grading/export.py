@@ -38,6 +38,11 @@ def total(record: Record, written: Sequence[Written] = ()) -> tuple[float, float
     )
 
 
+def possible(records: Sequence[Record], written: Mapping[str, Sequence[Written]]) -> float:
+    """Return the points that a class's students can reach; who could not be marked shows none."""
+    return max((total(one, written.get(one.student, ()))[1] for one in records), default=0)
+
+
 def write_all(
     records: Sequence[Record], written: Mapping[str, Sequence[Written]], folder: Path
 ) -> list[Path]:
@@ -48,13 +53,11 @@ def write_all(
     """
     folder.mkdir(parents=True, exist_ok=True)
     parts = [row for one in records for row in part_rows(one, written.get(one.student, ()))]
-    totals = [(one, *total(one, written.get(one.student, ()))) for one in records]
-    most = max((most for _, _, most in totals), default=0)
-    canvas: Rows = [("    Points Possible", "", "", "", "", number(most))]
-    canvas += [(*_canvas_row(one), number(points)) for one, points, _ in totals]
-    moodle: Rows = [
-        (*moodle_student(one.student), number(points), number(of)) for one, points, of in totals
-    ]
+    totals = [(one, number(total(one, written.get(one.student, ()))[0])) for one in records]
+    most = number(possible(records, written))
+    canvas: Rows = [("    Points Possible", "", "", "", "", most)]
+    canvas += [(*_canvas_row(one), points) for one, points in totals]
+    moodle: Rows = [(*moodle_student(one.student), points, most) for one, points in totals]
     head = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section", TITLE)
     return [
         write_table(folder / "marks.csv", COLUMNS, parts),

@@ -12,7 +12,7 @@ from html import escape
 from companion.exercises import EXERCISES, PARTS
 from companion.grading.desk import Record
 from companion.grading.export import number, total
-from companion.grading.gradebook import Written
+from companion.grading.gradebook import Written, waiting
 from companion.grading.marker import PartResult
 
 # Nothing is fetched, and nothing could run.
@@ -54,7 +54,7 @@ def page(record: Record, written: Sequence[Written] = ()) -> str:
             student=_text(record.student),
             points=number(points),
             most=number(most),
-            waiting=f"; {waits} written answers are not marked yet" if waits else "",
+            waiting=f"; {waiting(waits)} to be marked" if waits else "",
             id=_text(record.id),
         )
     ]
@@ -62,7 +62,10 @@ def page(record: Record, written: Sequence[Written] = ()) -> str:
     for exercise in EXERCISES:
         results = [r for r in record.results if r.part.rpartition("-")[0] == exercise]
         ones = [one for one in written if one.exercise == exercise]
-        lines.append(f"<h2>Exercise {exercise.replace('20-', '20.')}</h2>\n")
+        if not results and not ones:
+            continue
+        name = exercise.replace("20-", "Exercise 20.").replace("further-", "Further exercise ")
+        lines.append(f"<h2>{name}</h2>\n")
         statuses = {*(result.status for result in results), *(one.status for one in ones)}
         if statuses <= {"missing", "not attempted"}:
             lines.append(f"<p>Nothing was handed in, of {_most(results, ones)} points.</p>\n")

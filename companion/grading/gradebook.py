@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from companion.grading.desk import Desk, Record
+from companion.grading.desk import Desk, Record, file_name, put
 from companion.grading.masters import student_versions
 
 ASSIGNMENT = "chapter-20"
-ENTERED = "entered.json"  # digests of the written answers that the gradebook's marks are of
+# A folder on the desk: by student, digests of the written answers that the marks by hand are of.
+ENTERED = "entered"
 STAMP = ""  # the name under which it says which marks were entered where
+LONGEST_NAME = 200  # bytes; files of that name begin with some more
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,15 @@ class Written:
         return self.status == "waits"
 
 
+def waiting(count: int) -> str:
+    """Say how many written answers wait.
+
+    >>> waiting(1), waiting(2)
+    ('1 written answer waits', '2 written answers wait')
+    """
+    return "1 written answer waits" if count == 1 else f"{count} written answers wait"
+
+
 def default_url(desk: Desk) -> str:
     """Return the address of the gradebook in the desk's folder."""
     return f"sqlite:///{desk.folder.resolve() / 'gradebook.db'}"
@@ -61,26 +72,23 @@ def enter(records: Iterable[Record], desk: Desk, url: str) -> list[Record]:
         The records that were not in the gradebook yet.
     """
     new_records = []
-    file = desk.folder / ENTERED
-    entered: dict[str, dict[str, str]] = (
-        json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-    )
-    with _opened(url) as book:
+    with opened(url) as book:
         _enter_assignment(book)
         there = {submission.student.id for submission in book.assignment_submissions(ASSIGNMENT)}
         for record in records:
-            before = entered.get(record.student, {})
+            if not record.key:  # it could not be marked
+                continue
+            file = desk.folder / ENTERED / f"{file_name(record.student)}.json"
+            before = _digests(file)
             stamp = _digest(f"{record.key} {url}")
             same = before.get(STAMP) == stamp and student_id(record.student) in there
-            if same or not record.key:  # without a key, it could not be marked
+            if same:
                 continue
             _enter_student(book, record, before)
             texts = {name: _digest(text) for name, text in (record.texts or {}).items()}
-            entered[record.student] = {**texts, STAMP: stamp}
+            # At once: what is marked by hand after a Ctrl-C would wait again.
+            put(file, json.dumps({**texts, STAMP: stamp}))
             new_records.append(record)
-    new = file.with_suffix(".new")
-    new.write_text(json.dumps(entered), encoding="utf-8")
-    new.replace(file)
     return new_records
 
 
@@ -88,7 +96,7 @@ def written(students: Iterable[str], url: str) -> dict[str, list[Written]]:
     """Return how the written parts stand of those students whom the gradebook knows."""
     names = {student_id(student): student for student in students}
     found: dict[str, list[Written]] = {}
-    with _opened(url) as book:
+    with opened(url) as book:
         for student, exercise, *stands in _written_rows(book):
             if student in names:
                 found.setdefault(names[student], []).append(_written(exercise, *stands))
@@ -122,14 +130,22 @@ def _written_rows(book: Any) -> Iterator[Any]:
 
 
 @contextmanager
-def _opened(url: str) -> Iterator[Any]:
+def opened(url: str) -> Iterator[Any]:
+    """Open the gradebook, made if need be.
+
+    Raises:
+        ValueError: there is no such database, or no driver for it.
+    """
     from nbgrader.api import Gradebook
+    from sqlalchemy.exc import SQLAlchemyError
 
     path = os.environ.get("PATH", "")
     # For a new database nbgrader calls alembic by name, which lies beside this interpreter.
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), path])
     try:
         book = Gradebook(url)
+    except (SQLAlchemyError, ImportError) as error:
+        raise ValueError(f"the gradebook (--db) can't be opened: {error}") from error
     finally:
         os.environ["PATH"] = path
     book.db().expire_on_commit = False  # or all that was entered would be read again
@@ -170,6 +186,8 @@ def _enter_student(book: Any, record: Record, entered: dict[str, str]) -> None:
                 grade.needs_manual_grade = False
             elif grade.name not in texts:
                 grade.auto_score, grade.needs_manual_grade = 0, False
+                if grade.name in entered:  # else a mark by hand is of what came on paper
+                    grade.manual_score = None
             else:
                 grade.auto_score = None
                 same = entered.get(grade.name) == _digest(texts[grade.name])
@@ -191,12 +209,28 @@ def _written(
         status = "waits"
     elif by_hand is not None:
         status = "marked"
-    return Written(exercise, points, most, status, comment or "")
+    # The points of an earlier text stay in the gradebook for whoever marks the new one.
+    return Written(exercise, 0 if waits else points, most, status, comment or "")
 
 
 def student_id(student: str) -> str:
-    """Return a student's name in the gradebook: a folder's name may be no text."""
-    return student.encode("utf-8", "backslashreplace").decode()
+    """Return a student's name in the gradebook, which is a folder's in the course as well."""
+    raw = student.encode("utf-8", "backslashreplace")
+    fit = len(raw) <= LONGEST_NAME and not {"/", "\0"} & {*student} and student.strip(".")
+    return raw.decode() if fit else file_name(student)
+
+
+def _digests(file: Path) -> dict[str, str]:
+    if not file.exists():
+        return {}
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+        if not isinstance(found, dict):
+            raise TypeError
+    except (ValueError, TypeError):
+        what = "delete it, and the student's written answers wait to be marked once more"
+        raise ValueError(f"{file} is spoilt: {what}") from None
+    return found
 
 
 def _digest(text: str) -> str:

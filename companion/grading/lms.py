@@ -67,7 +67,7 @@ def identities(name: str, canvas: bool) -> list[str]:
     >>> identities("group_7", canvas=False), identities("roe_7", canvas=True)
     (['group_7'], ['7', 'roe', 'roe_7'])
     """
-    found = [*moodle_student(name), *(canvas_student(name) if canvas else ()), name]
+    found = [*(canvas_student(name) if canvas else ()), *moodle_student(name), name]
     return list(dict.fromkeys(identity for identity in found if identity))
 
 

@@ -6,7 +6,7 @@ import re
 import tempfile
 import zipfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -126,19 +126,23 @@ def check_marks(student: str = EXAMPLE) -> list[str]:
     ]
 
 
-def release(target: Path) -> list[str]:
+def release(target: Path, exercises: Sequence[str] = EXERCISES) -> list[str]:
     """Write the students' notebooks into a folder or a zip file, and return their names.
 
     Args:
         target: a folder, made if need be; or a file whose name ends in .zip.
+        exercises: to be released.
 
     Raises:
+        ValueError: there is no such exercise.
         Unfit: a solution would be given away, or the marks are not as they should be.
     """
+    if unknown := [name for name in exercises if name not in EXERCISES]:
+        raise ValueError(f"no exercise {', '.join(unknown)}; there are {', '.join(EXERCISES)}")
     versions = student_versions()
     if problems := check_marks():
         raise Unfit("\n".join(problems))
-    texts = {f"{exercise}.ipynb": written(version) for exercise, version in versions.items()}
+    texts = {f"{exercise}.ipynb": written(versions[exercise]) for exercise in exercises}
     if target.suffix == ".zip":
         target.parent.mkdir(parents=True, exist_ok=True)
         with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from companion.exercises import EXERCISES, PARTS
 from companion.grading.desk import Record
-from companion.grading.export import number, total, write_table
-from companion.grading.gradebook import Written
+from companion.grading.export import number, possible, total, write_table
+from companion.grading.gradebook import Written, waiting
 
 UNTRIED = ("not attempted", "missing")
 HARD = 0.5  # a part is hard if those who tried it have less than this share of its points
@@ -65,7 +65,7 @@ class Summary:
     Args:
         parts: of those exercises that anyone has tried, in their order.
         totals: each student's points.
-        most: the points that can be reached in these exercises.
+        most: the points that can be reached, in exercises that no one has tried as well.
         waiting: written answers that wait to be marked by hand.
     """
 
@@ -95,7 +95,7 @@ def summarize(
     return Summary(
         parts,
         [total(record, by_hand.get(record.student, ()))[0] for record in records],
-        sum(one.max_points for one in parts),
+        possible(records, by_hand),
         sum(one.waits for some in by_hand.values() for one in some),
     )
 
@@ -142,7 +142,7 @@ def table(summary: Summary) -> str:
         f"from {number(points[0])} to {number(points[-1])}"
     ]
     if summary.waiting:
-        lines.append(f"{summary.waiting} written answers wait to be marked by hand")
+        lines.append(f"{waiting(summary.waiting)} to be marked by hand")
     lines.append(
         f"\n{'part':17}{'tried':>6}{'right':>6}{'mean':>6}  {'of':3} most frequent mistake"
     )
