@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from matplotlib.lines import Line2D
 
 from companion.ablation import AblationSettings
 from companion.ablation_records import Records, recorded, reference, summarized
@@ -40,6 +41,11 @@ def draw_runs(clip_range: float, epochs: str, lr: float, entropy_coefficient: fl
         ax.set(xlabel="update", xlim=(0, 61), ylim=(-15, 515))
         numbers |= _numbers("no clip" if clip is None else "clipped", records)
     axes[0].set_ylabel("mean return of the batch")
+    alive = Line2D([], [], color=BLUE, label="alive at the end")
+    dead = Line2D([], [], color=RED, linestyle="--", marker="x", label="dead")
+    figure.legend(
+        handles=[alive, dead], loc="outside upper center", ncols=2, frameon=False, fontsize=8
+    )
     alt = (
         f"Mean return of each batch over 60 updates, {SHOWN} agents a panel, {epochs} epochs,"
         f" clip range {clip_range:.3g}. Clipped: {numbers['clipped: dead']} dead, the last ten"
@@ -74,8 +80,8 @@ def _curves(ax: Any, records: Records) -> None:
 def _numbers(name: str, records: Records) -> dict[str, float | str]:
     rate = proportion_interval(int(records.dead.sum()), SHOWN)
     return {
-        f"{name}: dead": f"{records.dead.sum()} of {SHOWN} (rate {rate.low:.2f} to"
-        f" {rate.high:.2f})",
+        f"{name}: dead": f"{records.dead.sum()} of {SHOWN} (95 % interval of the"
+        f" rate: {rate.low:.2f} to {rate.high:.2f})",
         f"{name}: last ten updates": f"{records.final.mean():.0f}",
         f"{name}: ratios outside [0.8, 1.2]": f"{records.outside.mean():.1%}",
         f"{name}: entropy at the end": f"{records.entropy_last.mean():.2f} nats",
