@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from companion.grading import files, notebook
+from companion.grading import collect, files, masters, notebook
 from companion.grading.collect import Answers, Step, answers
 from companion.grading.notebook import Unreadable, read
 
@@ -252,9 +252,57 @@ def test_a_large_notebook_is_refused_before_it_is_parsed(tmp_path):
 
 
 def test_many_answers_with_one_name_and_long_cells(tmp_path):
-    long = cell("#" * (notebook.MOST_CHARACTERS + 1), "20-1-a")
+    long = cell("#" * (collect.MOST_CHARACTERS + 1), "20-1-a")
     result = found(file(long, *[cell(f"x = {k}", "20-1-a") for k in range(20_000)], A, B), tmp_path)
     assert result.steps["20-1"]
+    (problem,) = result.problems
+    assert problem == "20-1.ipynb: a cell was left out, which has more than 1,000,000 characters"
+
+
+@pytest.mark.parametrize(
+    ("cells", "notebooks", "too_much"),
+    [
+        ([cell("\n" * 900_000)] * 17, 4, 4),
+        ([cell("\n" * 900_000)] * 8, 1, 0),
+        ([cell("\n" * 70_000)], 100, 0),
+        ([cell("x = 1")] * 4900, 10, 6),
+        ([cell("".join(f"a{10**5 * k + j}=\n" for j in range(10**5))) for k in range(8)], 1, 0),
+        ([cell("import " + "a " * 499_000)] * 8, 1, 0),
+        ([cell("a: " + " " * 900_000)] * 8, 1, 0),
+    ],
+)
+def test_no_text_takes_long_to_look_through(cells, notebooks, too_much, tmp_path):
+    """Each answer of each exercise is there, says nothing, and is looked for in all cells."""
+    released = masters.released()
+    ids = [str(one.grade_id) for some in released.values() for one in some if one.solution]
+    raw = file(*cells, *[cell("", name) for name in ids])
+    for k in range(notebooks):
+        (tmp_path / f"{k}.ipynb").write_bytes(raw)
+    begin = time.process_time()
+    result = answers(tmp_path, released, masters.NAMES)
+    assert time.process_time() - begin < 10
+    assert len(result.problems) == too_much
+    assert all("it was left out" in problem for problem in result.problems)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("f = 1", "f=1", "f: int = 1", "f : 'a' = 1", "def f(x): pass", "async  def f():"),
+        *("class f:", "class f(A):", "import f", "import a.f as b", "from .a import b, f  # c"),
+    ],
+)
+def test_a_line_that_defines_a_name(line):
+    assert "f" in collect.defined(f"x\n{line}\r\ny")
+    assert "f" not in collect.defined(f"x\n  {line}\n")
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["f == 1", "f", "f(x) = 1", "ff = 1", "def ff():", "import ff", "import a  # f", "f: int"],
+)
+def test_a_line_that_defines_no_such_name(line):
+    assert "f" not in collect.defined(line)
 
 
 # Folders

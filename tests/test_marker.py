@@ -214,6 +214,16 @@ def test_other_cells_are_run_if_an_answer_needs_them():
     assert "NameError: name 'second' is not defined (line 2)" in results[1].message
 
 
+def test_other_cells_are_looked_through_once():
+    """However many names are missing, and in however many parts."""
+    others = ["\n" * 900_000 + f"# {k}" for k in range(8)]
+    missing = {name: f"def {name}(x):\n    return nowhere_{name}(x)" for name in "abc"}
+    begin = time.process_time()
+    results = three(*others, **missing)
+    assert time.process_time() - begin < 5
+    assert statuses(results) == ["error"] * 3
+
+
 def test_misconceptions_are_named_in_hidden_cases_too():
     hard_coded = A.draw("ada")
     cell = (

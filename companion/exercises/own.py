@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from companion.mdp import TabularMDP, expected_return
 from companion.policy import FloatArray, softmax
 
+PLACEHOLDER = "your-id"  # what stands in place of the id as released
 # Of so many pairs of policies the one is taken whose returns differ most.
 PAIRS = 16
 # Standard deviation of a bandit's rewards around their means, which differ by about 1.

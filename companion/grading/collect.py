@@ -7,18 +7,32 @@ cell is recognized by nbgrader's name for it; without one by its id; at last by 
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path, PurePath
 
+from companion.exercises.own import PLACEHOLDER
 from companion.grading import files
 from companion.grading.notebook import Cell, Unreadable, read
 
 STUDENT = "student"  # the name of the cell in which the student's id is typed in
-PLACEHOLDER = "your-id"  # what stands there as released
 TYPED = re.compile(r"""^student\s*=\s*(["'])([^"'\n]{1,100})\1""", re.MULTILINE)
-LONGEST_LINE = 1000
+# What one student's notebooks may hold, so that to look through them takes no one's time.
+MOST_CHARACTERS = 1_000_000  # of a cell
+MOST_TEXT = 8_000_000  # of all cells
+MOST_CELLS = 20_000
+# A line's beginning that defines a name. What is possessive (+) goes over no text twice.
+DEFINITION = re.compile(
+    r"^(?:(?:(?:async[ \t]++)?def|class)[ \t]++(?P<made>\w++)"
+    r"|(?P<variable>\w++)[ \t]*+(?::[^=\n]*+)?=(?!=)"
+    r"|(?:from[ \t]++[\w.]++[ \t]++)?import[ \t](?P<imported>[^#\n]*+))",
+    re.MULTILINE,
+)
+TOO_LONG = f"which has more than {MOST_CHARACTERS:,} characters"
+TOO_MUCH = f"more than {MOST_TEXT:,} characters in all cells, or more than {MOST_CELLS:,} cells"
+WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
@@ -59,6 +73,15 @@ class Answers:
 class _Notebook:
     name: str
     cells: list[Cell]
+
+    @cached_property
+    def defining(self) -> dict[str, list[Cell]]:
+        """The cells that define a name, by the name."""
+        found: dict[str, list[Cell]] = defaultdict(list)
+        for cell in self.cells:
+            for name in defined(cell.source):
+                found[name].append(cell)
+        return found
 
 
 def answers(
@@ -106,32 +129,40 @@ def answers(
     return Answers(steps, others, texts, tuple(problems), ids)
 
 
-def defines(source: str, name: str) -> bool:
-    """Say whether a line of source defines a name, without parsing what might be no Python.
+def defined(source: str) -> set[str]:
+    """Return the names that lines of source define, without parsing what might be no Python.
 
     The compiler could be brought to crash by what it is given.
 
-    >>> defines("def f(x):\\n    y = x", "f"), defines("def f(x):\\n    y = x", "y")
-    (True, False)
+    >>> sorted(defined("def f(x):\\n    y = x\\nz: int = 3\\nfrom a import b"))
+    ['b', 'f', 'z']
     """
-    word = re.escape(name)
-    pattern = re.compile(
-        rf"(?:async\s+def|def|class)\s+{word}\b|{word}\s*(?::[^=]*)?=(?!=)"
-        rf"|(?:from\s+[\w.]+\s+)?import\s[^#]*\b{word}\b"
-    )
-    lines = (line[:LONGEST_LINE] for line in source.splitlines())
-    return any(pattern.match(line) for line in lines)
+    found: set[str] = set()
+    for match in DEFINITION.finditer(source):
+        found.update([match["made"] or match["variable"]] if match["imported"] is None else ())
+        found.update(WORD.findall(match["imported"] or ""))
+    return found
 
 
 def _handed(path: Path, only: Mapping[str, str] | None) -> tuple[list[_Notebook], list[str]]:
     handed, problems = [], []
+    room, left = MOST_TEXT, MOST_CELLS
     for file in files.notebooks(path, only):
         try:
             if file.problem:
                 raise Unreadable(file.problem)
-            handed.append(_Notebook(file.name, read(file.raw)))
+            found = read(file.raw)
+            cells = [cell for cell in found if len(cell.source) <= MOST_CHARACTERS]
+            size = sum(len(cell.source) for cell in cells)
+            if size > room or len(cells) > left:
+                raise Unreadable(f"with it there are {TOO_MUCH}; it was left out")
         except Unreadable as problem:
             problems.append(f"{file.name}: {problem}")
+            continue
+        room, left = room - size, left - len(cells)
+        handed.append(_Notebook(file.name, cells))
+        if len(cells) < len(found):
+            problems.append(f"{file.name}: a cell was left out, {TOO_LONG}")
     if not handed and not problems:
         problems.append(f"{path.name}: there is no notebook in it")
     return handed, problems
@@ -195,7 +226,7 @@ def _pieces(
         if same and not found:
             found = changed
     name = names.get(str(cell.grade_id))
-    if name and not any(defines(piece, name) for piece in found or ()):
+    if name and not any(name in defined(piece) for piece in found or ()):
         elsewhere = _defining(name, notebooks, cells)
         if elsewhere is not None:
             return [*(found or ()), elsewhere]
@@ -208,9 +239,7 @@ def _defining(name: str, notebooks: Sequence[_Notebook], cells: Sequence[Cell]) 
     ids = {cell.grade_id for cell in cells} - {None}
     for notebook in notebooks:
         defining = [
-            cell
-            for cell in notebook.cells
-            if cell.source.strip() not in known and defines(cell.source, name)
+            cell for cell in notebook.defining.get(name, ()) if cell.source.strip() not in known
         ]
         if defining:
             return max(defining, key=lambda cell: cell.grade_id not in ids).source

@@ -11,7 +11,6 @@ MOST_BYTES = 2**25
 # Commas and brackets bound how many Python objects a file becomes.
 MOST_VALUES = 3_000_000
 MOST_OTHER_CELLS = 5_000
-MOST_CHARACTERS = 1_000_000  # of one cell
 BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),  # begins as UTF-16's does
@@ -96,7 +95,7 @@ def _cell(content: Any) -> Cell | None:
     source = content.get("source", content.get("input", ""))  # format 3: code is "input"
     if isinstance(source, list):
         source = "".join(line for line in source if isinstance(line, str))
-    if not isinstance(source, str) or len(source) > MOST_CHARACTERS:
+    if not isinstance(source, str):
         return None
     metadata = content.get("metadata")
     found = metadata.get("nbgrader") if isinstance(metadata, dict) else None

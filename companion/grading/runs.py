@@ -8,11 +8,12 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import TracebackType
 from typing import Any
 
 from companion.grading.channel import Channel, Closed, Late, TooLong
-from companion.grading.collect import STUDENT, Answers, Step, defines
+from companion.grading.collect import STUDENT, Answers, Step, defined
 from companion.grading.sandbox import Sandbox
 
 GRACE_SECONDS = 60.0  # for a busy machine to start Python, on top of a part's own time
@@ -105,6 +106,11 @@ class Runs:
             return False
         return any(step.own and step.id != part_id for step in self._until(part_id)[1])
 
+    @cached_property
+    def _defined(self) -> dict[str, set[str]]:
+        """The names that each of the student's further cells defines."""
+        return {other: defined(other) for some in self.answers.others.values() for other in some}
+
     def _until(self, part_id: str) -> tuple[str, tuple[Step, ...]]:
         """Return a part's exercise and its steps down to the part's."""
         for exercise, steps in self.answers.steps.items():
@@ -131,7 +137,7 @@ class Runs:
         own = len(steps) - 1
         for k in range(MOST_OTHERS):
             missing = undefined(outcome)
-            found = [other for other in others if any(defines(other, m) for m in missing)]
+            found = [other for other in others if not self._defined[other].isdisjoint(missing)]
             if not found:
                 break
             others = [other for other in others if other != found[-1]]
