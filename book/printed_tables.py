@@ -5,11 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import expit
 
-from companion import ablation_lines, bandit, trpo_example
+from companion import ablation_lines, bandit, jax_ppo, trpo_example
+from companion.ablation import AblationSettings
 from companion.ablation_records import reference
 from companion.mdp import random_mdp
 from companion.mirror import optimal_return
 from companion.mirror_example import comparison, gap_as_printed
+from companion.sampling import effective_sample_share
 from companion.show import matching, printed
 
 Row = tuple[str, Sequence[str], Sequence[str]]  # what it is, in print, computed; "" where neither
@@ -17,7 +19,7 @@ Row = tuple[str, Sequence[str], Sequence[str]]  # what it is, in print, computed
 
 def markdown() -> str:
     """The tables in MyST, each computed when this is called."""
-    return "\n".join([*_step(), *_trpo(), *_bandit(), *_ablation(), *_mirror()])
+    return "\n".join([*_step(), *_trpo(), *_bandit(), *_ablation(), *_jax(), *_mirror()])
 
 
 def _table(title: str, where: str, header: Sequence[str], rows: Sequence[Row]) -> list[str]:
@@ -146,6 +148,33 @@ def _ablation() -> list[str]:
         *_table("The ablation", where, ["value"], rows),
         *_table("The ablation: with and without the clip", where, ["clipped", "no clip"], pairs),
         *_table("The ablation: full batch and minibatches", where, header, [minibatch]),
+    ]
+
+
+def _jax() -> list[str]:
+    book = printed("ablation")["jax"]
+    stale = [
+        jax_ppo.stale_ratios(AblationSettings(ablation_lines.STALENESS_SEED, clip))
+        for clip in (0.2, None)
+    ]
+    counted = jax_ppo.minibatches(AblationSettings(ablation_lines.MINIBATCH_SEED))
+    kls = [f"{kl:.3f}" for kl in (counted.kl_full_batch, counted.kl_minibatches)]
+    ess: Row = (
+        f"ess after {len(stale[0])} epochs",
+        list(book["ess_after_20_epochs"].values()),
+        [f"{effective_sample_share(ratios[-1]):.0%}" for ratios in stale],
+    )
+    steps: Row = ("batch steps", [str(book["batch_steps"]), ""], [str(stale[0].shape[1]), ""])
+    minibatch: Row = (
+        "seed 1, first batch",
+        [str(x) for x in book["minibatch"].values()],
+        [*map(str, counted[:3]), *kls],
+    )
+    where = "[companion.jax_ppo](../api/companion.jax_ppo.md)"
+    header = [name.replace("_", " ") for name in book["minibatch"]]
+    return [
+        *_table("The ablation in JAX: first batches", where, ["clipped", "no clip"], [ess, steps]),
+        *_table("The ablation in JAX: full batch and minibatches", where, header, [minibatch]),
     ]
 
 
