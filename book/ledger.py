@@ -19,7 +19,7 @@ STATEMENTS = {
     "TRPO-1": "To second order the mean KL is the Fisher matrix's quadratic form",
     "TRPO-2": "No direction of the same quadratic KL gains more than the natural one",
     "TRPO-3": "Conjugate gradient reproduces the printed errors and stays within its bound",
-    "TRPO-4": "Without damping ten iterations are not enough",
+    "TRPO-4": "Without damping ten iterations do not solve the equation, and the step overshoots",
     "TRPO-5": "The printed step comes out digit for digit; damping keeps its KL below the radius",
     "CLIP-1": "The clipped objective never exceeds the unclipped one",
     "CLIP-2": "Both agree in value and gradient at ratio 1",
@@ -31,7 +31,7 @@ STATEMENTS = {
     "BANDIT-3": "Clipped, it moves less, but many ratios leave the band",
     "BANDIT-4": "A KL penalty keeps it nearest",
     "BANDIT-5": "In a bandit the unclipped objective improves the most",
-    "BANDIT-6": "All of this holds over many seeds",
+    "BANDIT-6": "The order holds over many seeds; the printed numbers are a mild seed's",
     "PMD-1": "The mirror step lies between no step and policy iteration",
     "PMD-2": "With a constant step the gap falls as 1/k, whatever the number of states",
     "PMD-3": "With growing steps the gap falls by a constant factor",
@@ -39,12 +39,12 @@ STATEMENTS = {
     "MPO-1": "MPO's dual is solved and its constraint met with equality",
     "REG-1": "With an entropy bonus the rate is linear, whatever the number of states",
     "PPO-1": "With one pass over the whole batch PPO's update is A2C's",
-    "PPO-2": "Details change what PPO learns; value clipping harms it",
+    "PPO-2": "Value clipping harms PPO; three other details cannot be told from nothing",
     "ABL-1": "Without the clip twenty passes kill four or five agents in ten, with it none",
-    "ABL-2": "With the clip one ratio in twenty is outside; without, three times as many, or more",
+    "ABL-2": "With the clip one ratio in twenty is outside, without it about three times as many",
     "ABL-3": "KL and band exits rise in the first steps on a batch, then stall",
     "ABL-4": "Entropy falls from 0.65 nats to 0.25, a little more slowly with the bonus",
-    "ABL-5": "After twenty steps the effective sample size is 95 % with the clip, half without",
+    "ABL-5": "After twenty steps the ESS is 95 % or more with the clip, half without",
 }
 
 HEADER = "| What was measured | Number | Required | Outcome | Cell |"
