@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from companion import validation
 from companion.arrays import check
 from companion.categorical import kl
-from companion.parameters import policy_logits, pullback, trainable
+from companion.jacobian import Jacobian, jacobian
+from companion.parameters import policy_logits, trainable
 
 
 def mean_kl(old_logits: Tensor, logits: Tensor) -> Tensor:
@@ -107,7 +108,7 @@ def fisher_vector_product(
 
     Returns:
         A function of a flat vector v, shape (P,). It keeps what one forward pass computed, and so
-        holds until the parameters change (PyTorch raises an error when it is called after that).
+        holds until the parameters change (calling it after that is a RuntimeError).
 
     Raises:
         ValueError: damping is negative or not finite, obs is empty, or the policy does not
@@ -119,24 +120,17 @@ def fisher_vector_product(
     >>> fisher_vector_product(policy, torch.tensor([0]), damping=0.5)(torch.tensor([2.0, 2.0]))
     tensor([1., 1.])
     """
-    return product_at(policy_logits(policy, obs), trainable(policy), damping)
+    return product_at(jacobian(policy, obs), damping)
 
 
-def product_at(
-    logits: Tensor, parameters: dict[str, Tensor], damping: float
-) -> Callable[[Tensor], Tensor]:
-    """Return `fisher_vector_product` for logits (N, A) that the caller has with their graph."""
+def product_at(J: Jacobian, damping: float) -> Callable[[Tensor], Tensor]:
+    """Return `fisher_vector_product` for a Jacobian that the caller has."""
     validation.non_negative("damping", damping)
-    with torch.enable_grad():
-        # J^T u is linear in u, and its derivative is J: the graph of J^T u serves every J v.
-        u = torch.zeros_like(logits, requires_grad=True)
-        vjp = pullback(logits, parameters, u, create_graph=True)
-    p = logits.detach().softmax(-1)
+    p = J.logits.detach().softmax(-1)
     weight = p / len(p)
 
     def product(v: Tensor) -> Tensor:
-        (jv,) = torch.autograd.grad(vjp, u, v, retain_graph=True)
-        metric_jv = weight * (jv - (p * jv).sum(-1, keepdim=True))
-        return pullback(logits, parameters, metric_jv) + damping * v
+        jv = J.push(v)
+        return J.pull(weight * (jv - (p * jv).sum(-1, keepdim=True))) + damping * v
 
     return product

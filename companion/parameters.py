@@ -62,7 +62,7 @@ def after_step(policy: nn.Module, obs: Tensor) -> Callable[[Tensor], Tensor]:
 
     @torch.no_grad()
     def log_probabilities(step: Tensor) -> Tensor:
-        values = [w + move for w, move in zip(old, _pieces(step, moving), strict=False)]
+        values = [w + move for w, move in zip(old, pieces(step, moving), strict=False)]
         values += [w.clone() for w in old[len(moving) :]]  # a forward pass may write to a buffer
         # A deep copy costs a small policy more than its forward pass, and functional_call leaves
         # its values in a module that stands in the policy twice (PyTorch 2.13).
@@ -83,11 +83,11 @@ def after_step(policy: nn.Module, obs: Tensor) -> Callable[[Tensor], Tensor]:
 def move(policy: nn.Module, step: Tensor) -> None:
     """Add a flat vector to the parameters that require a gradient, in place."""
     moving = list(trainable(policy).values())
-    for w, piece in zip(moving, _pieces(step, moving), strict=True):
+    for w, piece in zip(moving, pieces(step, moving), strict=True):
         w.add_(piece)
 
 
-def _pieces(flat: Tensor, like: list[Tensor]) -> list[Tensor]:
+def pieces(flat: Tensor, like: list[Tensor]) -> list[Tensor]:
     """Return a flat vector in pieces of these shapes."""
     sizes = [w.numel() for w in like]
     if flat.shape != (sum(sizes),):

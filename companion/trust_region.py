@@ -17,6 +17,7 @@ from companion import validation
 from companion.categorical import kl, taken
 from companion.conjugate_gradient import Vector, conjugate_gradient
 from companion.fisher import product_at
+from companion.jacobian import jacobian
 from companion.objective import ratio
 from companion.parameters import after_step, move, policy_logits, pullback, trainable
 
@@ -215,11 +216,11 @@ def trpo_step(
     """
     validation.whole("cg_iterations", cg_iterations, at_least=1)
     validation.whole("fisher_every", fisher_every, at_least=1)
-    logits = policy_logits(policy, obs)
-    g, evaluate = _surrogate_at(logits, policy, obs, actions, adv)
+    J = jacobian(policy, obs)
+    g, evaluate = _surrogate_at(J.logits, policy, obs, actions, adv)
     if fisher_every > 1:
-        logits = policy_logits(policy, obs[::fisher_every])
-    product = product_at(logits, trainable(policy), damping)
+        J = jacobian(policy, obs[::fisher_every])
+    product = product_at(J, damping)
     # Below rounding, a residual of a singular Fisher matrix leads into its null space.
     tolerance = 10 * torch.finfo(g.dtype).eps
     direction = conjugate_gradient(product, g, cg_iterations, tolerance)

@@ -1,0 +1,123 @@
+"""Products with the Jacobian of a policy's logits in its parameters, from one forward pass.
+
+For layers of linear maps and tanh they are written out; for any other policy autograd makes them.
+Either way the bits are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from companion.parameters import pieces, policy_logits, pullback, trainable
+
+
+class Jacobian(NamedTuple):
+    """J = d logits / d parameters at a policy's parameters, flat, for N observations."""
+
+    logits: Tensor  # (N, A), with their graph
+    push: Callable[[Tensor], Tensor]  # v (P,) -> J v (N, A)
+    pull: Callable[[Tensor], Tensor]  # u (N, A) -> J^T u (P,)
+
+
+def jacobian(policy: nn.Module, obs: Tensor) -> Jacobian:
+    """Run a policy once, and return the products that need no second pass.
+
+    Args:
+        policy: module from observations to logits, deterministic.
+        obs: observations, shape (N, ...).
+
+    Returns:
+        Jacobian. It holds until the parameters change: its products raise RuntimeError then.
+
+    Raises:
+        ValueError: as `policy_logits` does.
+
+    >>> J = jacobian(nn.Linear(1, 2), torch.tensor([[3.0]]))
+    >>> J.push(torch.tensor([1.0, 0.0, 0.0, 1.0])), J.pull(torch.tensor([[1.0, 0.0]]))
+    (tensor([[3., 1.]]), tensor([3., 0., 1., 0.]))
+    """
+    layers = _linear_layers(policy)
+    with _inputs(layers) as inputs:
+        logits = policy_logits(policy, obs)
+    return _by_layers(layers, inputs, logits) if layers else _by_autograd(policy, logits)
+
+
+def _by_layers(layers: list[nn.Linear], inputs: list[Tensor], logits: Tensor) -> Jacobian:
+    parameters = [w for layer in layers for w in (layer.weight, layer.bias)]
+    weights = [layer.weight.detach() for layer in layers]
+    versions = [w._version for w in parameters]
+
+    def check() -> None:
+        if versions != [w._version for w in parameters]:
+            raise RuntimeError("a parameter has been modified by an inplace operation")
+
+    @torch.no_grad()
+    def push(v: Tensor) -> Tensor:
+        check()
+        moves = pieces(v, parameters)
+        out = inputs[0] @ moves[0].t() + moves[1]
+        for k in range(1, len(layers)):
+            inner = torch.ops.aten.tanh_backward(out, inputs[k])
+            out = (inputs[k] @ moves[2 * k].t()).add_(moves[2 * k + 1]).add_(inner @ weights[k].t())
+        return out
+
+    @torch.no_grad()
+    def pull(u: Tensor) -> Tensor:
+        check()
+        slopes = []
+        for k in reversed(range(len(layers))):
+            slopes += [u.sum(0), (u.t() @ inputs[k]).flatten()]
+            if k:
+                u = torch.ops.aten.tanh_backward(u @ weights[k], inputs[k])
+        return torch.cat(slopes[::-1])
+
+    return Jacobian(logits, push, pull)
+
+
+def _by_autograd(policy: nn.Module, logits: Tensor) -> Jacobian:
+    parameters = trainable(policy)
+    with torch.enable_grad():
+        # J^T u is linear in u, and its derivative is J: the graph of J^T u serves every J v.
+        u = torch.zeros_like(logits, requires_grad=True)
+        vjp = pullback(logits, parameters, u, create_graph=True)
+
+    def push(v: Tensor) -> Tensor:
+        (jv,) = torch.autograd.grad(vjp, u, v, retain_graph=True)
+        return jv
+
+    return Jacobian(logits, push, lambda u: pullback(logits, parameters, u))
+
+
+def _linear_layers(policy: nn.Module) -> list[nn.Linear]:
+    """Return the linear layers of a policy that has nothing but tanh between them, else none."""
+    modules = list(policy) if type(policy) is nn.Sequential else [policy]
+    layers = [module for module in modules[::2] if type(module) is nn.Linear]
+    others = [module for module in modules[1::2] if type(module) is nn.Tanh]
+    weights = [w for layer in layers for w in (layer.weight, layer.bias)]
+    written_out = (
+        len(layers) == len(others) + 1
+        and len(layers) + len(others) == len(modules)
+        and all(w is not None and w.requires_grad for w in weights)
+        and len({id(w) for w in weights}) == len(weights)
+    )
+    return layers if written_out else []
+
+
+@contextmanager
+def _inputs(layers: list[nn.Linear]) -> Iterator[list[Tensor]]:
+    """Keep what each layer is given in a forward pass."""
+    inputs: list[Tensor] = []
+    hooks = [
+        layer.register_forward_pre_hook(lambda _, given: inputs.append(given[0].detach()))
+        for layer in layers
+    ]
+    try:
+        yield inputs
+    finally:
+        for hook in hooks:
+            hook.remove()
