@@ -10,8 +10,11 @@ from typing import Any
 
 from companion.exercises import PARTS
 from companion.exercises.judge import Verdict, first_difference, judge
+from companion.exercises.own import PLACEHOLDER
 from companion.exercises.part import Case, Part, arguments
 from companion.exercises.plain import NotPlain, plain
+
+REMINDER = f"These are nobody's numbers: write your own id in place of {PLACEHOLDER!r} above."
 
 
 def check(part_id: str, answer: object, student: str) -> Verdict:
@@ -37,7 +40,13 @@ def check(part_id: str, answer: object, student: str) -> Verdict:
     if part_id not in PARTS:
         raise ValueError(f"part_id must be one of {', '.join(PARTS)}; got {part_id!r}")
     part = PARTS[part_id]
-    cases = part.draw(student)
+    verdict = _checked(part, answer, part.draw(student))
+    if student.strip() == PLACEHOLDER:
+        return dataclasses.replace(verdict, message=f"{verdict.message} {REMINDER}".strip())
+    return verdict
+
+
+def _checked(part: Part, answer: object, cases: list[Case]) -> Verdict:
     if answer is None or answer is ...:
         return Verdict(part.id, part.title, "not attempted")
     if part.kind == "numbers":

@@ -46,6 +46,30 @@ def test_what_is_not_written_yet_is_not_attempted(part_id):
         assert check(part_id, answer, STUDENT).status == "not attempted"
 
 
+@pytest.mark.parametrize("answer", [..., "right", None])
+def test_who_has_not_put_in_an_id_is_reminded_and_not_stopped(answer):
+    right = answer_of("20-1-a") if answer == "right" else answer
+    verdicts = [check("20-1-a", right, student) for student in ("your-id", "ada")]
+    assert [verdict.status for verdict in verdicts] == [
+        "right" if answer == "right" else "not attempted"
+    ] * 2
+    reminded = ["write your own id in place of 'your-id'" in repr(verdict) for verdict in verdicts]
+    assert reminded == [True, False]
+
+
+@pytest.mark.parametrize("huge", [1e200, 1e308, np.inf, np.nan])
+@pytest.mark.parametrize("part_id", PARTS)
+def test_numbers_that_overflow_bring_no_warnings(part_id, huge, recwarn):
+    def answer(**case):
+        return np.full(shape, huge)
+
+    part = PARTS[part_id]
+    shape = np.shape(part.reference(**arguments(part.draw(STUDENT)[0])))
+    recwarn.clear()
+    check(part_id, answer if part.kind == "function" else answer(), STUDENT)
+    assert [str(one.message) for one in recwarn] == []
+
+
 def test_a_function_without_return_is_told_so():
     verdict = check("20-1-a", lambda **case: None, STUDENT)
     assert (verdict.status, verdict.message) == ("not attempted", "visitation returns nothing yet.")

@@ -123,6 +123,51 @@ print([r.getrlimit(kind)[0] for kind in kinds])
     assert run(cell, limits)["printed"].strip() == str([7, 2**29, 9, 50, 0])
 
 
+@pytest.mark.parametrize("wall_seconds", [0.5, 1000])
+def test_without_a_sandbox_no_part_goes_on_after_its_end(wall_seconds, tmp_path, monkeypatch):
+    """Neither one that was late nor one that is still waited for."""
+    monkeypatch.setattr(sandbox, "available", lambda: "none")
+    cell = f"""
+        import os, subprocess, time
+        with open({str(tmp_path / "ids")!r}, "w") as file:
+            print(os.getpid(), subprocess.Popen(["sleep", "1000"]).pid, file=file, flush=True)
+        while True: time.sleep(1)
+        """
+    limits = Limits(wall_seconds=wall_seconds)
+    with Sandbox(limits, unsafe=True).start() as channel:
+        channel.send(request(textwrap.dedent(cell)))
+        if wall_seconds < SECONDS:
+            assert channel.receive(2**20, time.monotonic() + SECONDS).startswith(b"timeout")
+        end = time.monotonic() + SECONDS
+        while not (tmp_path / "ids").exists() or not (tmp_path / "ids").read_text().endswith("\n"):
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        ids = [int(word) for word in (tmp_path / "ids").read_text().split()]
+        assert all(map(alive, ids))
+    time.sleep(0.1)
+    assert not any(map(alive, ids))
+
+
+def alive(process: int) -> bool:
+    """Say whether a process is there and no zombie."""
+    with contextlib.suppress(OSError):
+        status = Path(f"/proc/{process}/stat").read_text()
+        return status.rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+def test_a_probe_that_hangs_is_said(monkeypatch, tmp_path):
+    (tmp_path / "bwrap").write_text("#!/bin/sh\nexec sleep 1000\n")
+    (tmp_path / "bwrap").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr(sandbox, "PROBE_SECONDS", 0.2)
+    available.cache_clear()
+    try:
+        assert "bubblewrap did not start Python within 0.2 seconds" in str(available())
+    finally:
+        available.cache_clear()
+
+
 @needs_sandbox
 def test_the_sandbox_ends_with_who_started_it():
     """A marker that is killed leaves no process behind."""

@@ -38,6 +38,7 @@ class Verdict:
         )
 
 
+@np.errstate(all="ignore")  # a student's numbers may overflow
 def judge(part: Part, cases: Sequence[Case], answers: Sequence[Any]) -> Verdict:
     """Compare an answer's values with the reference, and name the misconception behind them.
 
@@ -65,6 +66,7 @@ def judge(part: Part, cases: Sequence[Case], answers: Sequence[Any]) -> Verdict:
     return Verdict(part.id, part.title, "wrong", message[0].upper() + message[1:])
 
 
+@np.errstate(all="ignore")
 def first_difference(part: Part, cases: Sequence[Case], answers: Sequence[Any]) -> Case:
     """Return the first case in which an answer's value is not that of the reference."""
     for case, answer in zip(cases, answers, strict=True):
@@ -81,8 +83,7 @@ def _difference(part: Part, value: FloatArray, expected: FloatArray) -> str:
         return "the answer holds NaN or infinity (a division by zero, a logarithm of zero?)"
     if close(-value, expected):
         return "the answer has the opposite sign"
-    with np.errstate(invalid="ignore", over="ignore"):
-        scaled = value * ((value * expected).sum() / (value**2).sum())
+    scaled = value * ((value * expected).sum() / (value**2).sum())
     if value.size > 1 and close(scaled, expected):
         return "all entries are off by the same factor"
     off = np.abs(value - expected)

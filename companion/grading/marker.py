@@ -12,8 +12,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-import numpy as np
-
 from companion.exercises.judge import judge
 from companion.exercises.part import Case, Part
 from companion.exercises.plain import NotPlain, plain
@@ -189,8 +187,7 @@ def compared(part: Part, cases: Sequence[Case], reply: Any) -> PartResult:
             values.append(plain(answer.get("value")))
         except NotPlain as error:
             return _result(part, "refused", f"The answer{where} is {error}.")
-    with np.errstate(all="ignore"):  # a student's numbers may overflow
-        verdict = judge(part, cases, values)
+    verdict = judge(part, cases, values)
     if verdict.status == "right":
         return _result(part, "right")
     if verdict.misconception is None and not all(map(_finite, values)):

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 
 from companion.grading import view
@@ -27,6 +27,7 @@ from companion.grading.seccomp import program
 
 NOBODY = "65534"
 PROBE_SECONDS = 60
+END_SECONDS = 10
 INSTALL = "Marking needs bubblewrap 0.8 or newer; get it with: apt install bubblewrap"
 NO_NAMESPACES = """bubblewrap can't make namespaces here. An administrator allows them with
     sysctl kernel.unprivileged_userns_clone=1               (Debian 10 and older)
@@ -65,15 +66,18 @@ def available() -> str | None:
     if os.geteuid() == 0 and shutil.which("setpriv") is None:
         return "As root the sandbox needs setpriv; get it with: apt install util-linux"
     with _filter() as descriptors:
-        done = subprocess.run(
-            [*_bubblewrap(Limits(), descriptors), *view.python("-c", "print(6 * 7)")],
-            capture_output=True,
-            text=True,
-            env={},
-            cwd="/",
-            pass_fds=descriptors,
-            timeout=PROBE_SECONDS,
-        )
+        try:
+            done = subprocess.run(
+                [*_bubblewrap(Limits(), descriptors), *view.python("-c", "print(6 * 7)")],
+                capture_output=True,
+                text=True,
+                env={},
+                cwd="/",
+                pass_fds=descriptors,
+                timeout=PROBE_SECONDS,
+            )
+        except subprocess.TimeoutExpired:
+            return f"bubblewrap did not start Python within {PROBE_SECONDS} seconds; try again"
     if done.stdout == "42\n":
         return None
     said = done.stderr.strip()[:500]
@@ -103,18 +107,10 @@ class Sandbox:
         reason = available()
         if reason is not None and not self.unsafe:
             raise Unavailable(reason)
-        with ExitStack() as stack:
-            if reason is None:
-                process = stack.enter_context(self._inside())
-            else:
-                process = stack.enter_context(self._unprotected())
+        with self._inside() if reason is None else self._unprotected() as process:
             assert process.stdin is not None
             assert process.stdout is not None
-            try:
-                yield Channel(process.stdout.fileno(), process.stdin.fileno())
-            finally:
-                # All of bubblewrap's processes: the first of two has no right to kill the second.
-                os.killpg(process.pid, signal.SIGKILL)
+            yield Channel(process.stdout.fileno(), process.stdin.fileno())
 
     @contextmanager
     def _inside(self) -> Iterator[subprocess.Popen[bytes]]:
@@ -126,7 +122,11 @@ class Sandbox:
                 pass_fds=descriptors,
             )
         with process:
-            yield process
+            try:
+                yield process
+            finally:
+                # All of bubblewrap's processes: the first of two has no right to kill the second.
+                os.killpg(process.pid, signal.SIGKILL)
 
     @contextmanager
     def _unprotected(self) -> Iterator[subprocess.Popen[bytes]]:
@@ -134,11 +134,24 @@ class Sandbox:
             here = ENVIRONMENT | {"HOME": scratch, "TMPDIR": scratch}
             command = self._supervisor(str(view.PACKAGE.parent))
             with _popen(command, env=here, cwd=scratch, pass_fds=()) as process:
-                yield process
+                try:
+                    yield process
+                finally:
+                    _hang_up(process)
 
     def _supervisor(self, package: str) -> list[str]:
         limits = json.dumps(asdict(self.limits))
         return view.python("-c", SUPERVISOR, limits, package, *map(str, view.sites()))
+
+
+def _hang_up(process: subprocess.Popen[bytes]) -> None:
+    """Let the supervisor end the part's processes, which are no group of its own; then kill it."""
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            pipe.close()
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(END_SECONDS)
+    process.kill()
 
 
 def _popen(

@@ -162,12 +162,18 @@ def supervise(channel: Channel, limits: Limits) -> None:
     mode = scratch.stat().st_mode
     child: Child | None = None
     while True:
-        message = channel.receive(worker.REQUEST_BYTES)
+        try:
+            message = channel.receive(worker.REQUEST_BYTES)
+        except Closed:
+            if child is not None:
+                child.end()
+            return
         end = message.index(b"\n")
         kind, *libraries = message[:end].decode().split()
         if kind == "start":
             if child is not None:
                 child.end()
+            child = None
             if not emptied(scratch, mode):
                 channel.send(b"used\n")
                 return
