@@ -116,7 +116,7 @@ def named(animals: list[zoo.Animal]) -> list:
     return [pytest.param(a, id=f"{a.part} {a.name}") for a in coded(animals)]
 
 
-@pytest.mark.parametrize("animal", named(zoo.WRONG)[::3])
+@pytest.mark.parametrize("animal", named(zoo.WRONG))
 def test_the_marker_says_of_wrong_answers_what_the_self_check_says(animal):
     part = PARTS[animal.part]
     (result,) = mark(one_cell(part, animal.answer), [part], "ada", "s", SANDBOX)
@@ -125,7 +125,7 @@ def test_the_marker_says_of_wrong_answers_what_the_self_check_says(animal):
     assert (result.misconception, result.message) == (expected.misconception, expected.message)
 
 
-@pytest.mark.parametrize("animal", named(zoo.RIGHT)[::3])
+@pytest.mark.parametrize("animal", named(zoo.RIGHT))
 def test_right_answers_in_other_styles_pass(animal):
     part = PARTS[animal.part]
     (result,) = mark(one_cell(part, animal.answer), [part], "ada", "s", SANDBOX)

@@ -91,10 +91,12 @@ def close(value: FloatArray, expected: FloatArray, tolerance: float = TOLERANCE)
 
     >>> close(np.array([1.0, 2.0]), np.array([1.0, 2.0001])), close(np.ones(1), np.ones((1, 1)))
     (True, False)
+    >>> close(np.array([1.0, np.nan]), np.array([1.0, np.nan]))
+    True
     """
     if value.shape != expected.shape:
         return False
-    size = np.abs(expected)
+    size = np.where(np.isfinite(expected), np.abs(expected), 0.0)
     scale = np.maximum(size, SMALLEST_SHARE * size.max(initial=0.0))
     with np.errstate(invalid="ignore"):
         same = np.abs(value - expected) <= tolerance * scale + ROUNDING
