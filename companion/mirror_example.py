@@ -46,6 +46,7 @@ def comparison(
     natural_etas: tuple[float, ...] = (0.1, 1.0),
     iterations: int = 1000,
     growth: float = 1.0,
+    poor_logit: float = 8.0,
 ) -> dict[tuple[str, str], FloatArray]:
     """Run every method of the chapter's table from the uniform and from the poor start.
 
@@ -54,12 +55,14 @@ def comparison(
         gradient_etas, natural_etas: step sizes of the two gradient methods.
         iterations: updates of each run.
         growth: factor by which both kinds of step grow after each update, as for `run`.
+        poor_logit: of the worst action in the poor start, as for `poor_start`.
 
     Returns:
         {(method, start): gap (iterations + 1,)} in the order of the table.
 
     Raises:
-        ValueError: a step size or growth not finite and above 0, iterations below 1.
+        ValueError: a step size or growth not finite and above 0, iterations below 1, poor_logit
+            not finite and at least 0.
     """
     plain = len(gradient_etas)
 
@@ -69,7 +72,7 @@ def comparison(
         directions[:plain] = policy_gradient(mdp, pi[:plain], first)
         return directions
 
-    starts = {"uniform": np.zeros(mdp.shape), "poor": poor_start(mdp)}
+    starts = {"uniform": np.zeros(mdp.shape), "poor": poor_start(mdp, poor_logit)}
     logits = np.stack(list(starts.values()))
     etas = np.array([*gradient_etas, *natural_etas])
     ascent = run(mdp, direction, logits, etas[:, None], iterations, growth).gap

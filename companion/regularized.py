@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import log_softmax
 
 from companion import validation
 from companion.mdp import TabularMDP, backup, bellman_matrix
@@ -38,12 +37,7 @@ def soft_values(mdp: TabularMDP, logp: ArrayLike, tau: float) -> SoftValues:
 
     Reference: Geist et al. 2019, section 2; Cen et al. 2022, section 2.
     """
-    log_pi = _check_logp(mdp, logp)
-    price = validation.positive("tau", tau)
-    pi = np.exp(log_pi)
-    reward = np.vecdot(pi, mdp.r - price * log_pi)
-    v: FloatArray = np.linalg.solve(bellman_matrix(mdp, pi), reward[..., None])[..., 0]
-    return SoftValues(v, backup(mdp, v))
+    return _evaluate(mdp, _check_logp(mdp, logp), validation.positive("tau", tau))
 
 
 class SoftOptimum(NamedTuple):
@@ -76,8 +70,8 @@ def soft_optimum(mdp: TabularMDP, tau: float) -> SoftOptimum:
     v: FloatArray = np.zeros(states)
     logp: FloatArray = np.full(mdp.shape, -np.log(actions))
     while True:
-        before, (v, q) = v, soft_values(mdp, logp, tau)
-        logp = log_softmax(q / price, axis=-1)
+        before, (v, q) = v, _evaluate(mdp, logp, price)
+        logp = _normalized(q / price)
         # The error is squared each time, so after such a change only rounding is left.
         if np.abs(v - before).max() <= 1e-12 * np.abs(v).max():
             return SoftOptimum(v, q, logp)
@@ -108,12 +102,8 @@ def regularized_step(logp: ArrayLike, q: ArrayLike, tau: float, eta: float) -> F
     log_pi, values = validation.finite_array("logp", logp), validation.finite_array("q", q)
     if values.shape != log_pi.shape:
         raise ValueError(f"q must have logp's shape {log_pi.shape}; got {values.shape}")
-    price, step = validation.positive("tau", tau), validation.positive("eta", eta)
-    keep = 1 - step * price
-    if keep < -1e-12:
-        raise ValueError(f"eta must be at most 1/tau = {1 / price:.6g}; got {eta!r}")
-    new: FloatArray = log_softmax(max(keep, 0.0) * log_pi + step * values, axis=-1)
-    return new
+    price, step = _check_step(tau, eta)
+    return _step(log_pi, values, price, step)
 
 
 class SoftRun(NamedTuple):
@@ -143,11 +133,12 @@ def regularized_run(
     """
     logits = check_logits(start, mdp.shape)
     count = validation.whole("iterations", iterations, 1)
-    logp = [log_softmax(logits, axis=-1)]
-    values = [soft_values(mdp, logp[0], tau)]
+    price, step = _check_step(tau, eta)
+    logp = [_normalized(logits)]
+    values = [_evaluate(mdp, logp[0], price)]
     for _ in range(count):
-        logp.append(regularized_step(logp[-1], values[-1].q, tau, eta))
-        values.append(soft_values(mdp, logp[-1], tau))
+        logp.append(_step(logp[-1], values[-1].q, price, step))
+        values.append(_evaluate(mdp, logp[-1], price))
     return SoftRun(np.stack([v for v, _ in values]), np.stack(logp))
 
 
@@ -171,3 +162,28 @@ def _check_logp(mdp: TabularMDP, logp: ArrayLike) -> FloatArray:
     array = check_logits(logp, mdp.shape, "logp")
     validation.probabilities("exp(logp)", np.exp(np.minimum(array, 1.0)))
     return array
+
+
+def _check_step(tau: float, eta: float) -> tuple[float, float]:
+    price, step = validation.positive("tau", tau), validation.positive("eta", eta)
+    if 1 - step * price < -1e-12:
+        raise ValueError(f"eta must be at most 1/tau = {1 / price:.6g}; got {eta!r}")
+    return price, step
+
+
+def _evaluate(mdp: TabularMDP, logp: FloatArray, tau: float) -> SoftValues:
+    pi = np.exp(logp)
+    reward = np.vecdot(pi, mdp.r - tau * logp)
+    v: FloatArray = np.linalg.solve(bellman_matrix(mdp, pi), reward[..., None])[..., 0]
+    return SoftValues(v, backup(mdp, v))
+
+
+def _step(logp: FloatArray, q: FloatArray, tau: float, eta: float) -> FloatArray:
+    return _normalized(max(1 - eta * tau, 0.0) * logp + eta * q)
+
+
+def _normalized(logits: FloatArray) -> FloatArray:
+    """Return log-probabilities; SciPy's function takes as long as the solve of a small MDP."""
+    shifted = logits - logits.max(axis=-1, keepdims=True)
+    logp: FloatArray = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    return logp

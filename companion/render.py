@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
@@ -18,12 +18,11 @@ from numpy.typing import NDArray
 
 WIDTH = 680  # CSS pixels, the width of a text column
 DENSITY = 2  # picture pixels per CSS pixel, sharp on a high-density screen
-FRAMES_KEPT = 6  # of about 6 MB
+FRAMES_KEPT = 6  # of 3 to 5 MB
 
 
 class _Frame(NamedTuple):
     positions: list[Any]  # of the axes, as the layout engine placed them
-    renderer: RendererAgg  # used again, for it remembers the sizes of texts
     pixels: Any  # everything that stands still
 
 
@@ -37,6 +36,7 @@ class Renderer:
 
     def __init__(self) -> None:
         self._frames: dict[Any, _Frame] = {}
+        self._canvas = FigureCanvasAgg(Figure())  # one for all, as it remembers the sizes of texts
 
     def png(self, figure: Figure, level: int = 1) -> bytes:
         """Render a figure to a PNG of WIDTH * DENSITY pixels across.
@@ -46,20 +46,34 @@ class Renderer:
             level: of compression, from 1 (fast, for a slider) to 9 (small, for a file).
         """
         figure.set_dpi(WIDTH * DENSITY / figure.get_figwidth())
+        self._canvas.figure = figure
+        figure.set_canvas(self._canvas)
         data = {ax: _data_artists(ax) for ax in figure.axes}
         key = _frame_key(figure)
         if key not in self._frames:
             if len(self._frames) >= FRAMES_KEPT:
                 del self._frames[next(iter(self._frames))]
-            self._frames[key] = _draw_frame(figure, data)
-        positions, renderer, pixels = self._frames[key]
+            self._frames[key] = self._draw_frame(figure, data)
+        positions, pixels = self._frames[key]
         for ax, position in zip(figure.axes, positions, strict=True):
             ax.set_position(position)
+        renderer = self._canvas.get_renderer()
         renderer.restore_region(pixels)
         for artists in data.values():
             for artist in artists:
                 artist.draw(renderer)
         return _encode(np.asarray(renderer.buffer_rgba()), level)
+
+    def _draw_frame(self, figure: Figure, data: dict[Axes, list[Artist]]) -> _Frame:
+        if engine := figure.get_layout_engine():
+            engine.execute(figure)
+        positions = [ax.get_position() for ax in figure.axes]
+        figure.set_layout_engine("none")
+        for artists in data.values():
+            for artist in artists:
+                artist.set_animated(True)  # left out of the drawing that follows
+        self._canvas.draw()
+        return _Frame(positions, self._canvas.copy_from_bbox(figure.bbox))
 
 
 def _data_artists(ax: Axes) -> list[Artist]:
@@ -107,18 +121,6 @@ def _look(handle: Any) -> tuple[Any, ...]:
     if isinstance(handle, Line2D):
         return handle.get_color(), handle.get_linestyle(), handle.get_marker()
     return str(handle.get_facecolor()), handle.get_hatch()
-
-
-def _draw_frame(figure: Figure, data: dict[Axes, list[Artist]]) -> _Frame:
-    canvas = FigureCanvasAgg(figure)
-    figure.draw_without_rendering()
-    positions = [ax.get_position() for ax in figure.axes]
-    figure.set_layout_engine("none")
-    for artists in data.values():
-        for artist in artists:
-            artist.set_animated(True)  # left out of the drawing that follows
-    canvas.draw()
-    return _Frame(positions, canvas.get_renderer(), canvas.copy_from_bbox(figure.bbox))
 
 
 def _encode(rgba: NDArray[np.uint8], level: int) -> bytes:

@@ -25,14 +25,15 @@ def line(x=50.0):
 """
 
 
-def rows(only: str = "") -> Iterator[tuple[str, str, float, float]]:
+def rows(only: str = "") -> Iterator[tuple[str, str, float, float, float]]:
     """Press keys on every slider, in turns with a slider of `interact`.
 
     Args:
         only: what the names of the figures to measure contain.
 
     Yields:
-        Figure, slider, its median time in ms, and that time over the median of `interact`.
+        Figure, slider, its median time in ms, that over the median of `interact`, and the same for
+        the settings that had not been seen before.
     """
     figures = {name: figure for name, figure in sorted(live_figures().items()) if only in name}
     cells = [BASELINE, *map(shown, figures)]
@@ -43,8 +44,9 @@ def rows(only: str = "") -> Iterator[tuple[str, str, float, float]]:
             notebook.run(0)
             for position, (name, figure) in enumerate(figures.items(), 1):
                 notebook.run(position)
-                for keyword, ours, theirs in times(notebook, position, figure):
-                    yield name, keyword, median(ours), median(ours) / median(theirs)
+                for keyword, ours, theirs, new in times(notebook, position, figure):
+                    usual = median(theirs)
+                    yield name, keyword, median(ours), median(ours) / usual, median(new) / usual
 
 
 def shown(name: str) -> str:
@@ -57,8 +59,8 @@ live({module}.{constant})"""
 
 def times(
     notebook: LabNotebook, position: int, figure: LiveFigure
-) -> Iterator[tuple[str, list[float], list[float]]]:
-    """Yield each slider of a figure with its times and those of the baseline, in ms."""
+) -> Iterator[tuple[str, list[float], list[float], list[float]]]:
+    """Yield each slider with its times, those of the baseline and those at new settings, in ms."""
     for order, (keyword, control) in enumerate(figure.controls.items()):
         if isinstance(control, Slider):
             ours, theirs = [], []
@@ -66,17 +68,27 @@ def times(
                 theirs.append(press(notebook, 0, 0, key))
                 ours.append(press(notebook, position, order, key))
             # The first press of each warms up.
-            yield keyword, ours[1:], theirs[1:]
+            yield keyword, ours[1:], theirs[1:], ours[1 : steps(control)] or ours[:1]
 
 
 def keys(slider: Slider) -> Iterator[str]:
     """Yield one key more than counts: away from the start, where there is room, and back."""
+    below, above = room(slider)
+    for count in range(PRESSES + 1):
+        away = count // steps(slider) % 2 == 0
+        yield "ArrowRight" if away is (above >= below) else "ArrowLeft"
+
+
+def steps(slider: Slider) -> int:
+    """Return after how many presses the way turns."""
+    return min(STEPS, max(room(slider)))
+
+
+def room(slider: Slider) -> tuple[int, int]:
+    """Return how many stops lie below the start and above."""
     grid = slider.grid()
     start = grid.index(slider.start)
-    up = len(grid) - 1 - start >= start
-    steps = min(STEPS, max(start, len(grid) - 1 - start))
-    for count in range(PRESSES + 1):
-        yield "ArrowRight" if (count // steps % 2 == 0) is up else "ArrowLeft"
+    return start, len(grid) - 1 - start
 
 
 def press(notebook: LabNotebook, position: int, order: int, key: str) -> float:
@@ -92,9 +104,11 @@ def press(notebook: LabNotebook, position: int, order: int, key: str) -> float:
 
 def main() -> None:
     """Print the table."""
-    print(f"{'figure':<28}{'slider':<18}{'median':>10}{'of interact':>14}")
-    for name, keyword, milliseconds, ratio in rows(*sys.argv[1:]):
-        print(f"{name:<28}{keyword:<18}{milliseconds:>7.0f} ms{ratio:>14.2f}", flush=True)
+    print(f"{'figure':<28}{'slider':<20}{'median':>10}{'of interact':>14}{'if new':>9}")
+    for name, keyword, milliseconds, ratio, new in rows(*sys.argv[1:]):
+        print(
+            f"{name:<28}{keyword:<20}{milliseconds:>7.0f} ms{ratio:>14.2f}{new:>9.2f}", flush=True
+        )
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ def test_the_best_action_takes_over_where_the_odds_are_even() -> None:
 
 
 def test_the_gaps_are_the_printed_ones() -> None:
-    numbers = draw_gaps(eta=1.0, steps="constant").numbers
+    numbers = draw_gaps(eta=1.0, logit=8.0, steps="constant").numbers
     chapter = {(row["method"], row["start"]): row["gap"] for row in printed("mirror")["rows"]}
     for start in ("uniform", "poor"):
         for name, row in (
@@ -37,16 +37,24 @@ def test_the_gaps_are_the_printed_ones() -> None:
             assert shown == [chapter[row, start][i] for i in (0, 2, 4, 5)]
 
 
+@pytest.mark.parametrize("logit", [0.0, 8.0, 12.0])
 @pytest.mark.parametrize("eta", [0.01, 1.0, 100.0])
-def test_the_gaps_keep_the_bound_and_the_steps_agree(eta: float) -> None:
-    numbers = draw_gaps(eta=eta, steps="constant").numbers
+def test_the_gaps_keep_the_bound_and_the_steps_agree(eta: float, logit: float) -> None:
+    numbers = draw_gaps(eta=eta, logit=logit, steps="constant").numbers
     for start in ("uniform", "poor"):
         assert float(numbers[f"natural PG, {start}: largest gap / bound"]) <= 1
         assert float(numbers[f"{start}: |natural step - mirror step|"]) < 1e-9
 
 
+def test_a_logit_of_0_makes_the_poor_start_uniform() -> None:
+    numbers = draw_gaps(eta=1.0, logit=0.0, steps="constant").numbers
+    for name in ("policy gradient", "natural PG", "policy iteration"):
+        poor = numbers[f"{name}, poor: gap at k = 1, 10, 100, 1000"]
+        assert poor == numbers[f"{name}, uniform: gap at k = 1, 10, 100, 1000"]
+
+
 def test_growing_steps_show_no_bound_of_constant_ones() -> None:
-    drawing = draw_gaps(eta=1.0, steps="growing")
+    drawing = draw_gaps(eta=1.0, logit=8.0, steps="growing")
     assert not any("bound" in name for name in drawing.numbers)
     assert str(drawing.numbers["natural PG, poor: gap at k = 1, 10, 100, 1000"]).endswith("1e-12")
 

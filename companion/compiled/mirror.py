@@ -61,12 +61,13 @@ def comparison(
     natural_etas: tuple[float, ...] = (0.1, 1.0),
     iterations: int = 1000,
     growth: float = 1.0,
+    poor_logit: float = 8.0,
 ) -> dict[tuple[str, str], FloatArray]:
     """Do what `companion.mirror_example.comparison` does, to rounding.
 
     Args, Returns and Raises: as there.
     """
-    starts = {"uniform": np.zeros(mdp.shape), "poor": poor_start(mdp)}
+    starts = {"uniform": np.zeros(mdp.shape), "poor": poor_start(mdp, poor_logit)}
     logits = np.stack(list(starts.values()))
     methods = (
         ("policy gradient", policy_gradient, gradient_etas),

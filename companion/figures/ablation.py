@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from companion.ablation_records import Records, recorded, reference, summarized
 from companion.compiled.ppo import run_all
 from companion.drawing import Choice, Drawing, LiveFigure, Slider
 from companion.figures.greek import EPSILON
-from companion.figures.style import BLUE, ORANGE, RED, panels, shared_legend
+from companion.figures.style import BLUE, KEPT, ORANGE, RED, panels, shared_legend
 from companion.interval import proportion_interval
 
 SHOWN = 8  # seeds
@@ -56,7 +56,7 @@ def draw_runs(clip_range: float, epochs: str, lr: float, entropy_coefficient: fl
     return Drawing(figure, numbers, alt)
 
 
-@cache
+@lru_cache(KEPT)
 def _agents(
     clip_range: float | None, epochs: int, lr: float, entropy_coefficient: float
 ) -> Records:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 from matplotlib.ticker import MaxNLocator
@@ -13,7 +13,17 @@ from companion.bandit import BanditSettings, EpochRecord, Method
 from companion.compiled.bandit import run
 from companion.drawing import Drawing, LiveFigure, Slider
 from companion.figures.greek import BETA, EPSILON
-from companion.figures.style import BLUE, GREEN, INK, ORANGE, PURPLE, panels, rung, shared_legend
+from companion.figures.style import (
+    BLUE,
+    GREEN,
+    INK,
+    KEPT,
+    ORANGE,
+    PURPLE,
+    panels,
+    rung,
+    shared_legend,
+)
 
 
 @dataclass(frozen=True)
@@ -62,7 +72,7 @@ def _whole_blocks(epochs: int) -> int:
     return -(-epochs // BLOCK) * BLOCK
 
 
-_run_once = cache(run)
+_run_once = lru_cache(KEPT)(run)
 
 
 def draw_epochs(clip_range: float, beta: float, epochs: int, lr: float, seed: int) -> Drawing:

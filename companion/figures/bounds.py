@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from companion.bounds import (
 from companion.drawing import Choice, Drawing, LiveFigure, Slider
 from companion.figures.greek import ALPHA, GAMMA, PI
 from companion.figures.lemma import LINE, line
-from companion.figures.style import BLUE, GREEN, INK, ORANGE, PURPLE, SHADE, panels, rung
+from companion.figures.style import BLUE, GREEN, INK, KEPT, ORANGE, PURPLE, SHADE, panels, rung
 from companion.improvement import performance_difference, surrogate_gain
 from companion.mdp import TabularMDP, evaluate, one_way_street
 from companion.policy import FloatArray, greedy, mixture
@@ -27,7 +27,7 @@ EXAMPLES = ("random", "chain", "trap", "one-way street")
 LOG_LINE = np.geomspace(1e-5, 1, 161)
 
 
-@cache
+@lru_cache(KEPT)
 def line_to_target(example: str, gamma: float) -> tuple[TabularMDP, FloatArray, FloatArray]:
     """Return an MDP with this discount, the policy that is improved, and its target.
 
@@ -47,7 +47,7 @@ def line_to_target(example: str, gamma: float) -> tuple[TabularMDP, FloatArray, 
     return mdp, start, target if example == "trap" else greedy(evaluate(mdp, start).q)
 
 
-@cache
+@lru_cache(KEPT)
 def steps_to_target(example: str, gamma: float) -> LargestSteps:
     """Return the certified steps, and the safe one, along that line."""
     return largest_steps(*line_to_target(example, gamma))
@@ -75,7 +75,7 @@ def _gains(example: str, gamma: float, alpha: FloatArray) -> dict[str, FloatArra
     return dict(zip(STYLES, gains, strict=True))
 
 
-@cache
+@lru_cache(KEPT)
 def _curves(example: str, gamma: float) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
     linear, log = (_gains(example, gamma, alpha) for alpha in (LINE, LOG_LINE))
     # At alpha = 1 the KL bound is -inf, which cannot be plotted.

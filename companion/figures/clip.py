@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from companion.drawing import Drawing, LiveFigure, Slider
 from companion.figures.greek import BETA, EPSILON
-from companion.figures.style import BLUE, INK, ORANGE, SHADE, legend_above, panels
+from companion.figures.style import BLUE, INK, KEPT, ORANGE, SHADE, legend_above, panels
 from companion.objective import band, clipped_derivative, clipped_objective
 from companion.penalty import ITERATIONS, TARGET_KL, penalty_loop, share_on_target
 from companion.policy import FloatArray
@@ -77,7 +77,7 @@ CLIP = LiveFigure(
 )
 
 
-@cache
+@lru_cache(KEPT)
 def _loop(drift: float, beta: float, adaptive: bool) -> tuple[FloatArray, FloatArray]:
     return penalty_loop(drift, beta, adaptive=adaptive, rng=np.random.default_rng(0))
 

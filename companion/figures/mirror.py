@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from companion.compiled.mirror import comparison
 from companion.drawing import Choice, Drawing, LiveFigure, Slider
 from companion.figures.greek import ETA, TAU
-from companion.figures.style import BLUE, GREEN, INK, ORANGE, SKY, panels
+from companion.figures.style import BLUE, GREEN, INK, KEPT, ORANGE, SKY, panels
 from companion.mdp import TabularMDP, evaluate, random_mdp, solve_values
 from companion.mirror import mirror_step, policy_gradient, tabular_fisher
 from companion.mirror_example import (
@@ -93,24 +93,25 @@ def example() -> TabularMDP:
     return random_mdp(rng=np.random.default_rng(0))
 
 
-def start_logits(start: str) -> FloatArray:
-    """Return the logits of the chapter's uniform or poor start."""
-    return np.zeros(example().shape) if start == "uniform" else poor_start(example())
+@lru_cache(KEPT)
+def poor_logits(logit: float) -> FloatArray:
+    """Return the logits of the poor start, whose worst action has this one."""
+    return poor_start(example(), logit)
 
 
-@cache
-def natural_directions(start: str) -> FloatArray:
-    """Return F^+ times the gradient at a start, solved with the dense Fisher matrix."""
-    mdp, pi = example(), softmax(start_logits(start))
+@lru_cache(KEPT)
+def natural_directions(logit: float) -> FloatArray:
+    """Return F^+ times the gradient at a poor start, solved with the dense Fisher matrix."""
+    mdp, pi = example(), softmax(poor_logits(logit))
     gradient = policy_gradient(mdp, pi, solve_values(mdp, pi))
     solved: FloatArray = np.linalg.lstsq(tabular_fisher(mdp, pi), gradient.ravel())[0]
     return solved.reshape(mdp.shape)
 
 
-def step_residual(start: str, eta: float) -> float:
+def step_residual(logit: float, eta: float) -> float:
     """Return the largest difference in probability of the first natural and mirror step."""
-    mdp, logits = example(), start_logits(start)
-    natural = softmax(logits + eta * natural_directions(start))
+    mdp, logits = example(), poor_logits(logit)
+    natural = softmax(logits + eta * natural_directions(logit))
     pi = softmax(logits)
     mirror = mirror_step(pi, evaluate(mdp, pi).q, eta / (1 - mdp.gamma))
     return float(np.abs(natural - mirror).max())
@@ -125,34 +126,36 @@ def _draw_start(ax: Any, start: str, gaps: dict[str, FloatArray], bound: FloatAr
     ax.set_title(f"{start} start", fontsize=9)
 
 
-def draw_gaps(eta: float, steps: str) -> Drawing:
+def draw_gaps(eta: float, logit: float, steps: str) -> Drawing:
     """Draw the gap to the optimum against the number of updates, from both starts.
 
     Args:
         eta: step size of both gradients, above 0.
+        logit: of the worst action in the poor start, at least 0; all others have 0.
         steps: "constant", or "growing" by the factor 1/gamma after each update.
     """
     mdp = example()
     growth = 1.0 if steps == "constant" else 1 / mdp.gamma
-    runs = comparison(mdp, (eta,), (eta,), ITERATIONS, growth)
+    runs = comparison(mdp, (eta,), (eta,), ITERATIONS, growth, logit)
     figure, axes = panels(2, sharey=True)
     numbers: dict[str, float | str] = {}
-    for ax, start in zip(axes, ("uniform", "poor"), strict=True):
+    for ax, start, at in zip(axes, ("uniform", "poor"), (0.0, logit), strict=True):
         gaps = {run.split(",")[0]: gap for (run, s), gap in runs.items() if s == start}
-        bound = npg_gap_bound(mdp, start_logits(start), eta, ITERATIONS) if growth == 1 else None
+        bound = npg_gap_bound(mdp, poor_logits(at), eta, ITERATIONS) if growth == 1 else None
         _draw_start(ax, start, gaps, bound)
         for name in LOOKS:
             shown = "  ".join(gap_as_printed(gaps[name][k]) for k in (1, 10, 100, 1000))
             numbers[f"{name}, {start}: gap at k = 1, 10, 100, 1000"] = shown
             if name == "natural PG" and bound is not None:
                 numbers[f"{name}, {start}: largest gap / bound"] = float((gaps[name] / bound).max())
-        numbers[f"{start}: |natural step - mirror step|"] = step_residual(start, eta)
+        numbers[f"{start}: |natural step - mirror step|"] = step_residual(at, eta)
     axes[0].set_ylabel("gap J* - J (reward units, log)")
     axes[0].legend(frameon=False, fontsize=8, loc="lower left")
     k100 = {key: gap_as_printed(gap[100]) for key, gap in runs.items()}
     alt = (
         "Gap to the optimal return against the number of updates, both logarithmic, from a uniform"
-        f" and from a poor start, {steps} steps from eta = {eta:.3g}. After 100 updates: "
+        f" and from a poor start (logit {logit:.3g} on the worst action), {steps} steps from"
+        f" eta = {eta:.3g}. After 100 updates: "
         + ", ".join(f"{run} from the {start} start {gap}" for (run, start), gap in k100.items())
         + "."
     )
@@ -163,6 +166,7 @@ GAPS = LiveFigure(
     draw_gaps,
     {
         "eta": Slider(ETA, "step of both gradients", 1.0, 0.01, 100.0, 0.25, log=True),
+        "logit": Slider("logit", "of the worst action, poor start", 8.0, 0.0, 12.0, 4.0),
         "steps": Choice("steps", "size over time", "constant", ("constant", "growing")),
     },
 )
@@ -178,7 +182,7 @@ def sized(n_states: int) -> TabularMDP:
     return sized_mdp(n_states, rng=np.random.default_rng(n_states))
 
 
-@cache
+@lru_cache(KEPT)
 def soft_optima(tau: float) -> tuple[SoftOptimum, ...]:
     """Return the soft optimum of each of the sized MDPs."""
     return tuple(soft_optimum(sized(n), tau) for n in SIZES)

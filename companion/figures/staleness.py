@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from companion.ablation import AblationSettings
 from companion.ablation_lines import STALENESS_SEED, stale_ratios
 from companion.drawing import Drawing, LiveFigure, Slider
 from companion.figures.greek import EPSILON
-from companion.figures.style import BLUE, INK, ORANGE, panels, rung
+from companion.figures.style import BLUE, INK, KEPT, ORANGE, panels, rung
 from companion.sampling import effective_sample_share
 
 MOST = 40  # epochs
@@ -57,7 +57,7 @@ def draw_staleness(clip_range: float, epochs: int) -> Drawing:
     return Drawing(figure, numbers, alt)
 
 
-@cache
+@lru_cache(KEPT)
 def _ratios(clip_range: float | None) -> NDArray[np.float32]:
     return stale_ratios(AblationSettings(STALENESS_SEED, clip_range, epochs=MOST))
 

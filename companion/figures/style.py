@@ -21,6 +21,7 @@ BLUE, ORANGE, GREEN, RED, PURPLE, SKY = (
 SHADE = "#e8e8e8"
 INK = "#333333"
 WIDTH = 6.8  # inches
+KEPT = 64  # results of a draw function, as typed numbers have no end
 
 
 def panels(columns: int, height: float = 2.9, rows: int = 1, **options: Any) -> tuple[Figure, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +10,7 @@ import torch
 
 from companion.drawing import Drawing, LiveFigure, Slider
 from companion.figures import greek
-from companion.figures.style import BLUE, GREEN, INK, ORANGE, RED, panels, rung
+from companion.figures.style import BLUE, GREEN, INK, KEPT, ORANGE, RED, panels, rung
 from companion.trpo_spectrum import (
     MOST_ITERATIONS,
     FloatArray,
@@ -145,7 +145,7 @@ class Plane(NamedTuple):
     gain: FloatArray
 
 
-@cache
+@lru_cache(KEPT)
 def plane(damping: float) -> Plane:
     """Return what the angle does not change."""
     _, eigenvalues, _, g = spectrum()
