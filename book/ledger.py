@@ -66,9 +66,13 @@ def claims(notebook: Any) -> Iterator[Claim]:
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
             for line in output.get("text", "").splitlines():
-                fields = line.split(" | ")
-                if re.fullmatch(r"[A-Z]+-\d+", fields[0]):
-                    yield Claim(*fields[:5], cell.id)
+                if is_claim(line):
+                    yield Claim(*line.split(" | ")[:5], cell.id)
+
+
+def is_claim(line: str) -> bool:
+    """Whether a line of output is one that `companion.show.claim` printed."""
+    return re.match(r"[A-Z]+-\d+ \| ", line) is not None
 
 
 def markdown(notebooks: Mapping[str, Any], titles: Mapping[str, str]) -> str:

@@ -1,6 +1,7 @@
 """A live figure on a page without a kernel: its picture, its numbers and its controls."""
 
 import json
+import re
 from collections.abc import Mapping
 from html import escape
 from typing import Any
@@ -25,7 +26,7 @@ def figure_html(
     stops = grid(figure)
     alt, numbers = at_start(figure, data)
     rows = "".join(
-        f"<div><dt>{escape(key)}</dt><dd>{escape(value)}</dd></div>"
+        f"<div><dt>{escape(key)}</dt><dd>{_unbroken(value)}</dd></div>"
         for key, value in numbers.items()
     )
     width, height = data["size"]
@@ -34,7 +35,9 @@ def figure_html(
 {_controls(figure, stops, ident)}
 <button type="button">Reset</button>
 {_note(figure, stops)}
+<p class="live-problem" role="alert"></p>
 </form>
+<p class="live-swipe">Wider than the screen: swipe the picture.</p>
 <div class="live-picture">
 <img class="dark-light" src="{root}_static/live/{name}.png" width="{WIDTH}"
  height="{round(WIDTH * height / width)}" alt="{escape(alt)}">
@@ -51,6 +54,14 @@ def at_start(figure: LiveFigure, data: Mapping[str, Any]) -> tuple[str, dict[str
     texts = data["texts"]
     words = [texts[position] for position in data["numbers"][frame]]
     return texts[data["alts"][frame]], dict(zip(words[::2], words[1::2], strict=True))
+
+
+def _unbroken(text: str) -> str:
+    """Each word in an element of its own, so that no number is broken at its minus sign.
+
+    Spaces stay as they are: those within a number, as in < 1e-12, in its element.
+    """
+    return "".join(f"<span>{escape(word)}</span>" for word in re.split(r"((?<!<)\s+)", text))
 
 
 def _controls(figure: LiveFigure, stops: Grid, ident: str) -> str:
@@ -95,7 +106,6 @@ def _json(figure: LiveFigure, stops: Grid) -> str:
         {
             "name": keyword,
             "start": stops.start[keyword],
-            "values": values,
             "texts": [stop_text(value) for value in values],
         }
         for keyword, values in stops.stops.items()

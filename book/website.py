@@ -2,13 +2,10 @@
 
 The texts and notebooks are copied into build/site-source, with what a page without a kernel needs,
 and Sphinx makes build/site of them. Nothing is executed but the draw functions of the live figures
-and the printed tables; the frames of a figure are kept in build/frames until the package changes.
+and the printed tables.
 """
 
-import ast
 import base64
-import hashlib
-import json
 import os
 import pkgutil
 import re
@@ -16,91 +13,28 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Mapping
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Mapping
+from html import escape
 from importlib import metadata
-from multiprocessing import get_context
-from pathlib import Path
-from typing import Any, NamedTuple
+from itertools import groupby
+from typing import Any
 
 import ledger
 import nbformat
 import printed_tables
+from live_frames import live_figure, record_all, shown
 from live_html import at_start, figure_html
-from sections import ROOT, code_cells, find
+from sections import ROOT, find
 
-import companion
 from companion import frames
-from companion.drawing import LiveFigure
 
 BUILD = ROOT / "build"
-SOURCE, STATIC, KEPT = BUILD / "site-source", BUILD / "site-static", BUILD / "frames"
-FIGURES = "companion.figures."
-PAGE_BYTES = 1_500_000  # all frames of a page
+SOURCE, STATIC, SITE = BUILD / "site-source", BUILD / "site-static", BUILD / "site"
+PAGE_BYTES = 1_500_000  # of a page with its pictures and all frames; scripts and styles are shared
 API_PACKAGES = ("companion", "companion.compiled", "companion.figures")
 SECTION_LIST, EXERCISE_LIST = "notebooks/[0-9]*\n", "notebooks/exercises/*\n"
 LIVE_DIRECTIVE = re.compile(r"^```\{live\} (\S+)\n```$", flags=re.MULTILINE)
 MATHJAX = "sphinx-mathjax-offline/static/mathjax/tex-svg-full.js"
-
-
-class Shown(NamedTuple):
-    """A live figure in a notebook's cell; its name is module.NAME, under companion.figures."""
-
-    cell: str
-    name: str
-
-
-def shown(notebook: Any) -> list[Shown]:
-    """The live figures of a notebook, in order: what its cells give to `live`."""
-    names: dict[str, str] = {}
-    found = []
-    for cell in code_cells(notebook):
-        for node in ast.walk(ast.parse(cell.source)):
-            if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith(FIGURES):
-                for alias in node.names:
-                    names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
-            elif isinstance(node, ast.Call) and ast.unparse(node.func) == "live":
-                first, dot, rest = ast.unparse(node.args[0]).partition(".")
-                found.append(Shown(cell.id, (names[first] + dot + rest).removeprefix(FIGURES)))
-    return found
-
-
-def live_figure(name: str) -> LiveFigure:
-    """The figure of this name."""
-    figure = pkgutil.resolve_name(FIGURES + name)
-    assert isinstance(figure, LiveFigure)
-    return figure
-
-
-def record_all(names: Iterable[str]) -> dict[str, Path]:
-    """The script with the frames of each figure, recorded again if the package has changed."""
-    digest = hashlib.sha256(metadata.version("matplotlib").encode())
-    package = Path(companion.__file__).parent
-    for path in sorted([*package.glob("*.py"), *package.glob("[cf]*/*.py")]):
-        digest.update(path.read_bytes())
-    version = digest.hexdigest()[:16]
-    KEPT.mkdir(parents=True, exist_ok=True)
-    scripts = {name: KEPT / f"{name}-{version}.js" for name in names}
-    for path in set(KEPT.iterdir()) - set(scripts.values()):
-        path.unlink()
-    missing = {name: path for name, path in scripts.items() if not path.exists()}
-    # The longest first, so that no process is left with it at the end.
-    order = sorted(missing, key=lambda name: -len(frames.grid(live_figure(name)).settings()))
-    with ProcessPoolExecutor(min(4, os.cpu_count() or 1), get_context("spawn")) as pool:
-        for done in [pool.submit(record_one, name, missing[name]) for name in order]:
-            print(done.result(), flush=True)
-    return scripts
-
-
-def record_one(name: str, path: Path) -> str:
-    """Record one figure, in a process of its own; returns what to say of it."""
-    start = time.perf_counter()
-    text = frames.script(name, live_figure(name))
-    partial = path.with_suffix(".part")
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(path)
-    count = len(frames.grid(live_figure(name)).settings())
-    return f"{name}: {count} frames, {len(text) / 1e3:.0f} kB, {time.perf_counter() - start:.0f} s"
 
 
 class Site:
@@ -115,22 +49,10 @@ class Site:
         self.shown = {name: shown(notebook) for name, notebook in self.notebooks.items()}
         self.scripts = record_all({s.name for every in self.shown.values() for s in every})
         self.data = {
-            name: json.loads(path.read_text(encoding="utf-8").partition(",")[2][:-3])
+            name: frames.unpacked(path.read_text(encoding="utf-8"))
             for name, path in self.scripts.items()
         }
         self.pictures: dict[str, bytes] = {}
-
-    def problems(self) -> list[str]:
-        """Pages whose frames are too large."""
-        sizes = {
-            page: sum(self.scripts[name].stat().st_size for name in {s.name for s in every})
-            for page, every in self.shown.items()
-        }
-        return [
-            f"notebooks/{page}.ipynb: {size / 1e6:.2f} MB of frames"
-            for page, size in sizes.items()
-            if size > PAGE_BYTES
-        ]
 
     def html(self, name: str, ident: str, root: str) -> str:
         """A live figure as HTML."""
@@ -181,11 +103,28 @@ def stage_notebook(site: Site, name: str) -> None:
     cells = []
     for cell in notebook.cells:
         if cell.id in claiming:
+            cell.outputs = [part for output in cell.outputs for part in claims_apart(output)]
             target = f"({ledger.anchor(cell.id)})="
             cells.append(nbformat.v4.new_markdown_cell(target))  # type: ignore[no-untyped-call]
         cells.append(cell)
     notebook.cells = cells
     nbformat.write(notebook, SOURCE / f"notebooks/{name}.ipynb")  # type: ignore[no-untyped-call]
+
+
+def claims_apart(output: Any) -> list[Any]:
+    """An output in parts: claims, which may wrap, and what must not, such as tables."""
+    if output.output_type != "stream":
+        return [output]
+    parts = []
+    for claiming, lines in groupby(output.text.splitlines(), ledger.is_claim):
+        if claiming:
+            spans = "".join(f"<span>{escape(line)}</span>" for line in lines)
+            data = {"text/html": f'<pre class="claims">{spans}</pre>'}
+            parts.append(nbformat.v4.new_output("display_data", data))  # type: ignore[no-untyped-call]
+        else:
+            text = "\n".join(lines)
+            parts.append(nbformat.v4.new_output("stream", name="stdout", text=text))  # type: ignore[no-untyped-call]
+    return parts
 
 
 def stage_exercises() -> dict[str, str]:
@@ -254,24 +193,35 @@ def title(notebook: Any) -> str:
 
 def sphinx() -> int:
     """Run Sphinx from nothing; a warning is an error."""
-    site = BUILD / "site"
-    shutil.rmtree(site, ignore_errors=True)
+    shutil.rmtree(SITE, ignore_errors=True)
     strict = ["-W", "--keep-going", "-E", "-q", "-d", str(BUILD / "doctrees")]
-    where = ["-c", str(ROOT / "book"), str(SOURCE), str(site)]
+    where = ["-c", str(ROOT / "book"), str(SOURCE), str(SITE)]
     return subprocess.run([sys.executable, "-m", "sphinx", *strict, *where], check=False).returncode
 
 
-def build() -> Mapping[str, Path]:
-    """Build the whole site; returns the scripts with its frames."""
+def too_large() -> list[str]:
+    """Pages that are too large, with their pictures and the frames of their figures."""
+    found = []
+    for page in SITE.glob("**/*.html"):
+        text = page.read_text(encoding="utf-8")
+        pictures = re.findall(r'<img [^>]*src="([^"]+)"', text)
+        files = {page, *(page.parent / picture for picture in pictures)}
+        files |= {STATIC / f"live/{name}.js" for name in re.findall(r'data-live="([^"]+)"', text)}
+        size = sum(path.stat().st_size for path in files)
+        if size > PAGE_BYTES:
+            found.append(f"{page.relative_to(SITE)}: {size / 1e6:.2f} MB")
+    return found
+
+
+def build() -> None:
+    """Build the whole site."""
     start = time.perf_counter()
-    site = Site()
-    if problems := site.problems():
-        raise SystemExit("\n".join(problems))
-    stage(site)
+    stage(Site())
     if code := sphinx():
         raise SystemExit(code)
+    if problems := too_large():
+        raise SystemExit("\n".join(problems))
     print(f"build/site/index.html, {time.perf_counter() - start:.0f} s")
-    return site.scripts
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import itertools
 import json
 import math
@@ -12,10 +14,11 @@ from typing import Any
 from companion.drawing import Choice, Drawing, LiveFigure, Slider
 from companion.render import DENSITY, WIDTH
 from companion.show import number
-from companion.vector import UNITS, Recorder, Table
+from companion.svg_path import UNITS
+from companion.vector import Recorder, Table
 
-MOST_JOINT = 3  # controls; of more, even a coarse grid is too large
-MOST_FRAMES = 200  # of a figure with three: what keeps a page small and a build short
+MOST_FRAMES = 200  # of a figure with three controls or more: what keeps a build short
+MOST_THINNED = 3  # controls; of more, even a coarse grid is too large
 
 Setting = dict[str, float | str]
 
@@ -45,22 +48,23 @@ class Grid:
 def grid(figure: LiveFigure, most: int = MOST_FRAMES) -> Grid:
     """Choose the stops that a page shows.
 
-    All of them for one or two controls; of three, every second stop of the longest slider, again
-    and again, until there are few enough settings. Starts and ends stay.
+    All of them for one or two controls; of three, every second stop of the longest slider goes,
+    again and again, until there are few enough settings. Starts and ends stay. Of more, all
+    combinations if they are few enough.
 
     Args:
         figure: the live figure.
-        most: settings of a figure with three controls, if its starts and ends are no more.
+        most: settings of a figure with three controls or more, if starts and ends are no more.
     """
     stops = {name: _stops(control) for name, control in figure.controls.items()}
-    joint = len(stops) <= MOST_JOINT
-    while len(stops) == MOST_JOINT and math.prod(map(len, stops.values())) > most:
+    while len(stops) == MOST_THINNED and math.prod(map(len, stops.values())) > most:
         # With three stops left, start and ends, a slider cannot be thinned any more.
         longest = max(_sliders(figure), key=lambda name: len(stops[name]))
         if len(stops[longest]) <= 3:
             break
         stops[longest] = _every_second(stops[longest], figure.controls[longest].start)
     start = {name: stops[name].index(control.start) for name, control in figure.controls.items()}
+    joint = len(stops) <= MOST_THINNED or math.prod(map(len, stops.values())) <= most
     return Grid(stops, start, joint)
 
 
@@ -122,6 +126,15 @@ def record(figure: LiveFigure) -> dict[str, Any]:
 
 
 def script(name: str, figure: LiveFigure) -> str:
-    """Write the recorded figure as a script, which a page can load from a file too."""
-    data = json.dumps(record(figure), ensure_ascii=False, separators=(",", ":"))
-    return f"companionFrames({json.dumps(name)},{data});\n"
+    """Write the recorded figure as a script, which a page can load from a file too.
+
+    Compressed to a fifth, it needs no server that compresses; live.js unpacks it.
+    """
+    data = json.dumps(record(figure), ensure_ascii=False, separators=(",", ":")).encode()
+    packed = base64.b64encode(gzip.compress(data, mtime=0)).decode("ascii")
+    return f'companionFrames("{name}","{packed}");\n'
+
+
+def unpacked(script: str) -> Any:
+    """Return what `record` did, from the script."""
+    return json.loads(gzip.decompress(base64.b64decode(script.split('"')[3])))

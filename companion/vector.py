@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from functools import lru_cache
-from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,11 +15,9 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.path import Path
 from matplotlib.textpath import text_to_path
 from matplotlib.transforms import Affine2D, Transform
-from numpy.typing import NDArray
 
 from companion.render import DENSITY, WIDTH, _data_artists, _frame_key
-
-UNITS = 4  # to a picture pixel, an eighth of a CSS pixel: coordinates are whole numbers of units
+from companion.svg_path import UNITS, path_data
 
 
 class Table:
@@ -42,14 +39,15 @@ class Shapes:
     """What recorded figures consist of.
 
     paths: SVG path data without the starting point, relative to it throughout.
-    styles: SVG attributes.
+    styles: SVG attributes; url(#hatch0) stands for the first of the hatches.
     clips: (x, y, width, height).
+    hatches: (side of the square tile, SVG path data in it, SVG attributes).
     marks: (path, style, clip or -1, x, y, ...), a shape in one place or several.
     groups: tuples of members in drawing order: m for mark m, -1 - g for group g.
     """
 
     def __init__(self) -> None:
-        self.paths, self.styles, self.clips = Table(), Table(), Table()
+        self.paths, self.styles, self.clips, self.hatches = Table(), Table(), Table(), Table()
         self.marks, self.groups = Table(), Table()
 
 
@@ -141,6 +139,8 @@ class Recorder(RendererBase):
             snap=gc.get_snap(),
         )
         self._place(gc, self._style(gc, rgbFace), cleaned)
+        if gc.get_hatch():
+            self._place(gc, self._hatch(gc), cleaned)
 
     def draw_markers(
         self,
@@ -191,6 +191,18 @@ class Recorder(RendererBase):
             attributes += [f'stroke-linejoin="{gc.get_joinstyle()}"']
         return " ".join(attributes)
 
+    def _hatch(self, gc: GraphicsContextBase) -> str:
+        side = int(self._dpi)  # the raster backend's tiles: whole pixels, from the upper left on
+        lines: Any = gc.get_hatch_path()
+        (x, y), data = path_data(
+            lines.transformed(Affine2D().scale(side, -side).translate(0, side))
+        )
+        color, width = gc.get_hatch_color(), self._length(gc.get_hatch_linewidth())
+        attributes = [*_paint("fill", color, None), *_paint("stroke", color, None)]
+        style = " ".join([*attributes, f'stroke-width="{width}" stroke-linecap="square"'])
+        tile = (side * UNITS, f"M{round(x * UNITS)} {round(y * UNITS)}{data}", style)
+        return f'fill="url(#hatch{self.shapes.hatches.number(tile)})"'
+
     def _length(self, points: float) -> str:
         return f"{self.points_to_pixels(points) * UNITS:.4g}"
 
@@ -225,7 +237,6 @@ class _Canvas(FigureCanvasBase):
 
 
 _CAPS = {"butt": "butt", "round": "round", "projecting": "square"}
-_PER_SEGMENT = {Path.LINETO: ("l", 1), Path.CURVE3: ("q", 2), Path.CURVE4: ("c", 3)}
 
 
 def _alpha(gc: GraphicsContextBase) -> float | None:
@@ -244,42 +255,3 @@ def _paint(what: str, color: Any, alpha: float | None) -> list[str]:
 def _outline(s: str, prop: FontProperties, ismath: Any) -> Path:
     vertices, codes = text_to_path.get_text_path(prop, s, ismath)
     return Path(np.reshape(vertices, (-1, 2)), codes)
-
-
-def path_data(path: Path) -> tuple[NDArray[np.float64], str]:
-    """Return where a path starts, and SVG path data relative to there, in whole units.
-
-    >>> start, data = path_data(Path([[1, 2], [3, 2], [3, 5]]))
-    >>> start.tolist(), data
-    ([1.0, 2.0], 'l8 0 0 12')
-    """
-    vertices = np.asarray(path.vertices)
-    start = vertices[0] if len(vertices) else np.zeros(2)
-    # Rounded from the start on, so that a shape is the same wherever it stands.
-    points = np.rint((vertices - start) * UNITS).astype(np.int64)
-    codes: Any = path.codes
-    if codes is None:
-        codes = [Path.MOVETO] + [Path.LINETO] * len(points)
-    position = 0
-    parts: list[str] = []
-    subpath = here = np.zeros(2, np.int64)
-    for code, run in groupby(codes[: len(points)]):
-        some = points[position : position + len(list(run))]
-        position += len(some)
-        if code == Path.MOVETO:
-            parts.append(_numbers("m", some[-1] - here) if parts else "")
-            subpath = here = some[-1]
-        elif code == Path.CLOSEPOLY:
-            parts.append("z")
-            here = subpath
-        elif code != Path.STOP:
-            letter, per_segment = _PER_SEGMENT[code]
-            segments = some.reshape(-1, per_segment, 2)
-            starts = np.concatenate([[here], segments[:-1, -1]])
-            parts.append(_numbers(letter, segments - starts[:, None]))
-            here = some[-1]
-    return start, "".join(parts)
-
-
-def _numbers(letter: str, numbers: NDArray[np.int64]) -> str:
-    return letter + " ".join(map(str, numbers.ravel().tolist())).replace(" -", "-")

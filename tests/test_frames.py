@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import numpy as np
@@ -10,8 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.path import Path
 
 from companion.drawing import Choice, Drawing, LiveFigure, Slider
-from companion.frames import MOST_FRAMES, grid, record
-from companion.vector import UNITS, Recorder, path_data
+from companion.frames import MOST_FRAMES, grid, record, script, unpacked
+from companion.svg_path import UNITS, path_data
+from companion.vector import Recorder
 from tests.figure_data import live_figures
 
 FIGURES = live_figures()
@@ -64,9 +66,10 @@ def test_of_too_many_settings_every_second_stop_of_the_longest_slider_goes() -> 
     assert grid(figure, most=1).stops["slope"] == [0.0, 0.5, 1.0]
 
 
-def test_more_than_three_controls_leave_the_start_one_at_a_time() -> None:
+def test_more_than_three_controls_are_all_combined_or_leave_the_start_one_at_a_time() -> None:
     four = LiveFigure(line, {**LINE.controls, "other": Slider("o", "other", 0, 0, 1, 1)})
-    settings = grid(four).settings()
+    assert len(grid(four, most=36).settings()) == 3 * 3 * 2 * 2
+    settings = grid(four, most=35).settings()
     start = four.defaults()
     assert len(settings) == 3 + 3 + 2 + 2
     assert all(sum(setting[k] != start[k] for k in start) <= 1 for setting in settings)
@@ -81,6 +84,28 @@ def test_frames_share_what_they_have_in_common() -> None:
     texts = data["texts"]
     assert [texts[i] for i in data["numbers"][0]] == ["slope", "< 1e-12"]
     assert texts[data["alts"][-1]] == "A line of slope 1.0."
+
+
+def test_a_script_holds_what_was_recorded() -> None:
+    assert unpacked(script("line.LINE", LINE)) == json.loads(json.dumps(record(LINE)))
+
+
+def test_a_hatch_is_a_tile_of_an_inch_and_covers_what_is_filled() -> None:
+    figure = Figure(figsize=(4, 2))
+    figure.subplots().bar([0, 1], [1, 2], color="red", hatch="/")
+    recorder = Recorder()
+    recorder.record(figure)
+    shapes = recorder.shapes
+    ((side, _, style),) = shapes.hatches.values()
+    assert side == int(figure.get_dpi()) * UNITS
+    assert 'stroke="#000000"' in style
+    styles = shapes.styles.values()
+    filled, hatched = (
+        [(path, *place) for path, own, *place in shapes.marks.values() if paint in styles[own]]
+        for paint in ('fill="#ff0000"', 'fill="url(#hatch0)"')
+    )
+    assert len(filled) == 2
+    assert filled == hatched
 
 
 def test_the_same_figure_is_recorded_once() -> None:

@@ -11,8 +11,8 @@ from typing import Any
 import nbformat
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from live_frames import live_figure, shown
 from playwright.sync_api import Browser, Locator
-from website import live_figure, shown
 
 from companion.drawing import Choice, LiveFigure, Slider
 from companion.render import DENSITY, WIDTH, Renderer

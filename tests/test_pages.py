@@ -6,7 +6,7 @@ import nbformat
 import pytest
 from docstrings import restructured
 from ledger import STATEMENTS, Claim, claims, markdown
-from website import shown
+from live_frames import shown
 
 from tests.test_claims import STATEMENTS as BY_SECTION
 

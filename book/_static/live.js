@@ -3,7 +3,7 @@
    A page holds each figure's picture and numbers at the start, and the stops of its controls. What
    the figure looks like at every stop is in a script of its own, _static/live/NAME.js, which is
    loaded when a control is first touched (as a script, so that it works from a file too). It calls
-   companionFrames with what companion.frames.record returned. */
+   companionFrames with what companion.frames.record returned, compressed. */
 "use strict";
 
 (() => {
@@ -11,7 +11,11 @@
   const loaded = new Map(); // name -> promise of the figure's data
   const arrived = new Map(); // name -> what resolves it
 
-  window.companionFrames = (name, data) => arrived.get(name)(data);
+  window.companionFrames = (name, packed) => {
+    const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
+    const unpacked = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    arrived.get(name)(new Response(unpacked).json());
+  };
 
   function load(name) {
     if (!loaded.has(name)) {
@@ -19,7 +23,11 @@
         arrived.set(name, resolve);
         const script = document.createElement("script");
         script.src = `${here}live/${name}.js`;
-        script.onerror = () => reject(new Error("The pictures of this figure did not load."));
+        script.onerror = () => {
+          script.remove();
+          loaded.delete(name); // so that the next move tries again
+          reject(new Error("The pictures of this figure did not load. Move a control to try again."));
+        };
         document.head.append(script);
       }));
     }
@@ -27,16 +35,17 @@
   }
 
   /* Shapes as companion.vector.Shapes describes them, to SVG elements. */
-  function markup(data, group, clip) {
+  function markup(data, group, ident) {
     return data.groups[group].map((member) => {
-      if (member < 0) return markup(data, -1 - member, clip);
+      if (member < 0) return markup(data, -1 - member, ident);
       const [path, style, rectangle, ...places] = data.marks[member];
-      const clipped = rectangle < 0 ? "" : ` clip-path="url(#${clip}${rectangle})"`;
+      const paint = data.styles[style].replace("url(#", `url(#${ident}-`);
+      const clipped = rectangle < 0 ? "" : ` clip-path="url(#${ident}-clip${rectangle})"`;
       let shape = "";
       for (let i = 0; i < places.length; i += 2) {
         shape += `M${places[i]} ${places[i + 1]}${data.paths[path]}`;
       }
-      return `<path d="${shape}" ${data.styles[style]}${clipped}/>`;
+      return `<path d="${shape}" ${paint}${clipped}/>`;
     }).join("");
   }
 
@@ -45,11 +54,23 @@
     const clips = data.clips.map(([x, y, width, height], i) =>
       `<clipPath id="${ident}-clip${i}"><rect x="${x}" y="${y}" width="${width}"` +
       ` height="${height}"/></clipPath>`);
+    const hatches = data.hatches.map(([side, path, style], i) =>
+      `<pattern id="${ident}-hatch${i}" width="${side}" height="${side}"` +
+      ` patternUnits="userSpaceOnUse"><path d="${path}" ${style}/></pattern>`);
     svg.setAttribute("viewBox", `0 0 ${data.size.join(" ")}`);
     svg.setAttribute("role", "img");
     svg.setAttribute("aria-label", data.texts[data.alts[frame]]);
-    svg.innerHTML = clips.join("") + markup(data, data.frames[frame], `${ident}-clip`);
+    svg.innerHTML = [...clips, ...hatches].join("") + markup(data, data.frames[frame], ident);
     return svg;
+  }
+
+  /* As live_html.py writes them: a number is not broken at its minus sign. */
+  function unbroken(text) {
+    return text.split(/((?<!<)\s+)/).map((word) => {
+      const span = document.createElement("span");
+      span.textContent = word;
+      return span;
+    });
   }
 
   function numbers(data, frame) {
@@ -57,11 +78,10 @@
     const rows = [];
     for (let i = 0; i < words.length; i += 2) {
       const row = document.createElement("div");
-      for (const [tag, text] of [["dt", words[i]], ["dd", words[i + 1]]]) {
-        const cell = document.createElement(tag);
-        cell.textContent = text;
-        row.append(cell);
-      }
+      const [name, value] = ["dt", "dd"].map((tag) => document.createElement(tag));
+      name.textContent = words[i];
+      value.append(...unbroken(words[i + 1]));
+      row.append(name, value);
       rows.push(row);
     }
     return rows;
@@ -71,14 +91,14 @@
     const { joint, controls } = JSON.parse(figure.querySelector("script").textContent);
     const form = figure.querySelector("form");
     const holder = figure.querySelector(".live-picture");
+    const problem = figure.querySelector(".live-problem");
     const inputs = controls.map((control) => form.elements[control.name]);
-    const positions = () => inputs.map((input) => Number(input.value));
 
     function frame() {
-      const at = positions();
-      if (joint) return at.reduce((sum, x, k) => sum * controls[k].values.length + x, 0);
+      const at = inputs.map((input) => Number(input.value));
+      if (joint) return at.reduce((sum, x, k) => sum * controls[k].texts.length + x, 0);
       const moved = Math.max(0, at.findIndex((x, k) => x !== controls[k].start));
-      const before = controls.slice(0, moved).reduce((sum, c) => sum + c.values.length, 0);
+      const before = controls.slice(0, moved).reduce((sum, c) => sum + c.texts.length, 0);
       return before + at[moved];
     }
 
@@ -103,8 +123,9 @@
         holder.replaceChildren(picture(data, now, figure.id));
         figure.querySelector("dl").replaceChildren(...numbers(data, now));
         figure.dataset.frame = now;
+        problem.textContent = "";
       } catch (error) {
-        holder.textContent = error.message;
+        problem.textContent = error.message; // the picture stays
       }
     }
 
