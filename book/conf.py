@@ -15,6 +15,7 @@ project = html_title = "Trust regions and PPO"
 author = "The trust-region companion's authors"
 version = release = companion.__version__
 language = "en"
+highlight_language = "none"  # of a block that names no language: commands, not Python
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinx.ext.napoleon"]
 exclude_patterns = ["README.md", "downloads", "generated"]
