@@ -1,50 +1,62 @@
 """Make the stored runs: python -m companion.record [reference] [compiled] [details]
 
-On two idle cores about two minutes for the reference's, seven for the compiled agents' and four
-for those of PPO's details.
+On two idle cores about nine minutes for the reference's, seven for the compiled agents' and four
+for those of PPO's details. An interrupted call goes on where it stopped.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 
 from companion import ablation, ppo_details, training
 from companion.ablation import AblationRun
 from companion.ablation_lines import settings
-from companion.ablation_records import DATA, Records, summarized, wanted
+from companion.ablation_records import DATA, REPEATED, Records, summarized, wanted
 from companion.compiled.ppo import run
 from companion.sweep import sweep
+from companion.training import TrainingRun
 
 FINISHED = Path("build/records")  # runs of an interrupted call are kept here
 
 
+def runs_of(run: Callable[[Any], Any], jobs: Sequence[Any], record: Callable[..., Any]) -> Any:
+    """Make the runs, or stop and say which failed."""
+    swept = sweep(run, jobs, FINISHED, record)
+    if swept.failed:
+        raise SystemExit("\n".join(f"{one}: {why}" for one, why in swept.failed.items()))
+    return swept.records
+
+
 def record_reference() -> None:
-    """Run the sixteen agents of the chapter, and store all that they are compared by."""
-    jobs = [one for clip in (None, 0.2) for one in settings(clip)]
-    runs = joblib.Parallel(n_jobs=-1)(joblib.delayed(ablation.run)(job) for job in jobs)
-    both = runs[8:], runs[:8]
+    """Run the chapter's sixteen agents and forty seeds more; store a summary of the latter."""
+    jobs = [one for clip in (0.2, None) for one in settings(clip, range(REPEATED))]
+    runs = runs_of(ablation.run, jobs, AblationRun)
+    clipped, unclipped = runs[:REPEATED], runs[REPEATED:]
     columns: dict[str, Any] = {
-        name: np.array([[getattr(one, name) for one in some] for some in both])
+        name: np.array([[getattr(one, name) for one in some[:8]] for some in (clipped, unclipped)])
         for name in ("returns", "outside", "kl", "entropy", "parameters")
     }
     columns["returns"] = columns["returns"].astype(np.uint16)  # whole numbers up to 500
     np.savez_compressed(DATA / "ablation_reference.npz", **columns)
+    both = summarized(clipped), summarized(unclipped)
+    summary: dict[str, Any] = {
+        name: np.stack([getattr(records, name) for records in both]).astype(np.float32)
+        for name in Records._fields
+    }
+    np.savez_compressed(DATA / "ablation_repeated.npz", **summary)
 
 
 def record_compiled() -> None:
     """Run compiled agents at every setting of the figures, and store a summary of each run."""
     cells = wanted()
     jobs = [[replace(one, seed=seed) for seed in range(n)] for one, n in cells.items()]
-    swept = sweep(run, [job for some in jobs for job in some], FINISHED, AblationRun)
-    if swept.failed:
-        raise SystemExit("\n".join(swept.failed))
-    records = iter(swept.records)
+    records = iter(runs_of(run, [job for some in jobs for job in some], AblationRun))
     made = [summarized([next(records) for _ in some]) for some in jobs]
     keys = [
         (one.clip_range or np.inf, one.epochs, one.lr, one.entropy_coefficient) for one in cells
@@ -60,7 +72,7 @@ def record_compiled() -> None:
 def record_details() -> None:
     """Train PPO with each set of details, and store its returns and KLs."""
     jobs = [one for detail in ppo_details.DETAILS for one in ppo_details.settings(detail)]
-    runs = joblib.Parallel(n_jobs=-1)(joblib.delayed(training.run)(job) for job in jobs)
+    runs = runs_of(training.run, jobs, TrainingRun)
     shape = (len(ppo_details.DETAILS), len(ppo_details.SEEDS), -1)
     columns: dict[str, Any] = {
         name: np.array([getattr(one, field) for one in runs], np.float32).reshape(shape)
@@ -70,14 +82,17 @@ def record_details() -> None:
 
 
 def main() -> None:
-    """Make the files that are asked for, or both."""
+    """Make the files that are asked for, or all."""
     DATA.mkdir(exist_ok=True)
     makers = {
         "reference": record_reference,
         "compiled": record_compiled,
         "details": record_details,
     }
-    for name in sys.argv[1:] or makers:
+    asked = sys.argv[1:] or list(makers)
+    if unknown := set(asked) - makers.keys():
+        raise SystemExit(f"there are {', '.join(makers)}; got {', '.join(sorted(unknown))}")
+    for name in asked:
         makers[name]()
 
 

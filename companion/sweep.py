@@ -8,6 +8,7 @@ import os
 import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -15,12 +16,12 @@ import joblib
 import numpy as np
 from tqdm import tqdm
 
-from companion import __version__
 from companion.cluster import backend
 
 Settings = TypeVar("Settings")
 Record = TypeVar("Record")
-UNREADABLE = (EOFError, OSError, ValueError, KeyError, zipfile.BadZipFile)
+# What an unfinished file raises, or one of an older form.
+UNREADABLE = (EOFError, OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +49,8 @@ def sweep(
     Args:
         run: settings -> record; it must depend on the settings alone, and on no thread's timing.
         settings: frozen dataclasses of plain values, all different.
-        folder: where a file for each finished run is kept, with its settings in it.
+        folder: where a file for each finished run is kept, with its settings in it; a change of
+            this package's code makes the run anew.
         record: the dataclass that `run` returns: a field `settings`, and arrays.
         jobs: runs at a time; -1 for one per core.
         scheduler: address of a dask cluster's scheduler; None for this machine.
@@ -86,9 +88,18 @@ def _attempt(run: Callable[[Any], Any], one: Any) -> tuple[Any, Any, str]:
 
 
 def _key(run: Callable[[Any], Any], one: Any) -> str:
-    """Return a name of all that a record depends on."""
-    what = f"{__version__} {run.__module__}.{run.__qualname__} {type(one).__name__} {_text(one)}"
+    """Return a name of all that a record depends on, but for the libraries."""
+    what = f"{_source()} {run.__module__}.{run.__qualname__} {type(one).__name__} {_text(one)}"
     return hashlib.blake2b(what.encode(), digest_size=12).hexdigest()
+
+
+@cache
+def _source() -> str:
+    """Return a digest of this package's code, as any of it may decide what a run comes to."""
+    digest = hashlib.blake2b(digest_size=12)
+    for module in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(module.read_bytes())
+    return digest.hexdigest()
 
 
 def _text(one: Any) -> str:

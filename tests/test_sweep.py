@@ -173,3 +173,13 @@ def test_training_runs_are_swept_too(tmp_path: Path, learner: PPOSettings | TRPO
         np.testing.assert_array_equal(one.steps, [40, 80])
         np.testing.assert_array_equal(one.parameters, other.parameters)
         np.testing.assert_array_equal(one.mean_return, other.mean_return)
+
+
+def test_a_record_of_an_older_form_is_made_anew(tmp_path: Path) -> None:
+    some = [Squares(3)]
+    sweep(square, some, tmp_path, Square, jobs=1)
+    (file,) = tmp_path.glob("*.npz")
+    with np.load(file) as kept:
+        np.savez(file, other=np.array(9), settings=kept["settings"])
+    again = sweep(square, some, tmp_path, Square, jobs=1)
+    assert [int(one.value) for one in again.records] == [9]
