@@ -17,9 +17,9 @@ from companion import validation
 from companion.categorical import kl, taken
 from companion.conjugate_gradient import Vector, conjugate_gradient
 from companion.fisher import product_at
-from companion.jacobian import jacobian
+from companion.jacobian import Jacobian, jacobian
 from companion.objective import ratio
-from companion.parameters import after_step, move, policy_logits, pullback, trainable
+from companion.parameters import after_step, move
 
 
 def natural_step(direction: Vector, curvature: float, delta: float) -> Vector:
@@ -88,17 +88,18 @@ def local_surrogate(policy: nn.Module, obs: Tensor, actions: Tensor, adv: Tensor
     >>> evaluate(torch.zeros(2))
     (0.0, 0.0)
     """
-    return _surrogate_at(policy_logits(policy, obs), policy, obs, actions, adv)
+    return _surrogate_at(jacobian(policy, obs), policy, obs, actions, adv)
 
 
 def _surrogate_at(
-    logits: Tensor, policy: nn.Module, obs: Tensor, actions: Tensor, adv: Tensor
+    J: Jacobian, policy: nn.Module, obs: Tensor, actions: Tensor, adv: Tensor
 ) -> Surrogate:
     with torch.enable_grad():
+        logits = J.logits.detach().requires_grad_()
         rows = logits.log_softmax(-1)
         logp = _log_probabilities(rows, actions, adv)
-        mean = (ratio(logp, logp.detach()) * adv).mean()
-        g = pullback(mean, trainable(policy), torch.ones_like(mean))
+        (slope,) = torch.autograd.grad((ratio(logp, logp.detach()) * adv).mean(), logits)
+    g = J.pull(slope)
     rows_old, logp_old = rows.detach(), logp.detach()
     after = after_step(policy, obs)
 
@@ -217,7 +218,7 @@ def trpo_step(
     validation.whole("cg_iterations", cg_iterations, at_least=1)
     validation.whole("fisher_every", fisher_every, at_least=1)
     J = jacobian(policy, obs)
-    g, evaluate = _surrogate_at(J.logits, policy, obs, actions, adv)
+    g, evaluate = _surrogate_at(J, policy, obs, actions, adv)
     if fisher_every > 1:
         J = jacobian(policy, obs[::fisher_every])
     product = product_at(J, damping)
