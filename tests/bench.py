@@ -19,6 +19,7 @@ from tests import (
     bench_grading,
     bench_latency,
     bench_mirror,
+    bench_peers,
     bench_trpo,
 )
 
@@ -52,6 +53,8 @@ def main() -> None:
     bench_latency.main()
     print("\nthe instructor's desk")
     bench_grading.main()
+    print("\nagainst other libraries")
+    bench_peers.main()
 
 
 if __name__ == "__main__":

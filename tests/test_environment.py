@@ -31,8 +31,9 @@ def pins(environment: dict[str, str] | None = None) -> dict[str, str]:
 
 
 def required() -> list[Requirement]:
-    """Every requirement of the package and its extras; the extras' own references expanded."""
-    groups = [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()]
+    """Every requirement of the package and its extras, but the peers to be measured against."""
+    extras = PROJECT["optional-dependencies"]
+    groups = [PROJECT["dependencies"], *(extras[name] for name in extras if name != "bench")]
     requirements = [Requirement(line) for group in groups for line in group]
     return [requirement for requirement in requirements if requirement.name != PROJECT["name"]]
 
