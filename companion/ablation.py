@@ -7,8 +7,6 @@ to be fast.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -24,6 +22,7 @@ from companion.batch import Batch
 from companion.distribution import Categorical
 from companion.objective import clipped_objective, fraction_outside, ratio
 from companion.rollout import Act, episodes
+from companion.threads import one_thread
 
 OBSERVATIONS, HIDDEN, ACTIONS = 4, 64, 2
 CRITIC_STEPS = 20
@@ -237,15 +236,3 @@ def first_batch(seed: int) -> tuple[Agent, Samples]:
         act = sampled(agent.policy, np.random.default_rng(seed))
         batch = samples(agent, episodes(env, act, AblationSettings().episodes))
     return agent, batch
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Let torch use one thread: the printed figures depend on the order of sums."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with torch.enable_grad():
-            yield
-    finally:
-        torch.set_num_threads(threads)

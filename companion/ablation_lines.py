@@ -21,11 +21,11 @@ from companion.ablation import (
     first_batch,
     losses,
     network,
-    one_thread,
     step,
 )
 from companion.rollout import episodes
 from companion.sampling import effective_sample_share
+from companion.threads import one_thread
 
 SEEDS = tuple(range(8))
 STALENESS_SEED, MINIBATCH_SEED, GREEDY_SEED = 2, 1, 2  # of the printed lines

@@ -138,10 +138,14 @@ def standardized(adv: FloatArray) -> FloatArray:
     Returns:
         (n,), same dtype; zeros if all are equal.
 
+    Raises:
+        FloatingPointError: their squares overflow.
+
     >>> standardized(np.array([1.0, 2.0, 3.0])).round(3)
     array([-1.225,  0.   ,  1.225])
     """
-    scaled: FloatArray = (adv - adv.mean()) / (adv.std() + 1e-8)
+    with np.errstate(over="raise"):
+        scaled: FloatArray = (adv - adv.mean()) / (adv.std() + 1e-8)
     return scaled
 
 

@@ -31,7 +31,7 @@ class EpochRecord:
     kl: float  # mean KL(old, new), exact in each state, nats
     kl_direct: float  # the two estimates of it from the actions taken
     kl_low_variance: float
-    outside: float  # share of the ratios outside the band
+    outside: float  # share of the ratios outside the settings' band, annealed or not
     largest_ratio: float  # of all minibatches
     grad_norm: float  # before it is limited
 
@@ -83,7 +83,12 @@ class PPO:
         Raises:
             Diverged: loss, values or ratios are not finite.
         """
-        samples = freeze(self.agent, batch, self.settings)
+        try:
+            samples = freeze(self.agent, batch, self.settings)
+        except (ValueError, FloatingPointError) as error:
+            raise Diverged(
+                f"update {self.updates}: {error}; last healthy epoch: {self.healthy}"
+            ) from error
         left = 1.0 - progress
         for group in self.adam.param_groups:
             group["lr"] = self.settings.lr * (left if self.settings.anneal_lr else 1.0)

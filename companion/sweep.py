@@ -97,7 +97,7 @@ def _key(run: Callable[[Any], Any], one: Any) -> str:
 def _source() -> str:
     """Return a digest of this package's code, as any of it may decide what a run comes to."""
     digest = hashlib.blake2b(digest_size=12)
-    for module in sorted(Path(__file__).parent.glob("*.py")):
+    for module in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(module.read_bytes())
     return digest.hexdigest()
 

@@ -18,6 +18,7 @@ from companion.batch import Batch
 from companion.ppo import PPO, Diverged, UpdateRecord
 from companion.ppo_settings import PPOSettings
 from companion.rollout import VectorRollout
+from companion.threads import one_thread
 from companion.trpo import TRPO, TRPORecord, TRPOSettings
 
 Record = TypeVar("Record", covariant=True)
@@ -163,7 +164,8 @@ def train_on(
         ppo: which PPO; that of `companion.compiled.update` is the same to rounding, and faster.
 
     Returns:
-        The agent, and one record for each batch: the same for the same arguments.
+        The agent, and one record for each batch: the same for the same arguments, as torch uses
+        one thread here.
 
     Raises:
         EnvironmentFault, Diverged: as `train` does.
@@ -173,16 +175,17 @@ def train_on(
     envs = make_envs(environment, settings.n_envs)
     try:
         spaces = envs.single_observation_space, envs.single_action_space
-        agent = actor_critic(*spaces, seed=seed)
-        learner: Learner[UpdateRecord | TRPORecord] = (
-            ppo(agent, settings, rng=shuffles)
-            if isinstance(settings, PPOSettings)
-            else TRPO(agent, settings, rng=shuffles)
-        )
         rollout = VectorRollout(envs, seed)
-        return agent, train(
-            learner, rollout, steps=settings.steps, iterations=iterations, rng=actions
-        )
+        with one_thread():
+            agent = actor_critic(*spaces, seed=seed)
+            learner: Learner[UpdateRecord | TRPORecord] = (
+                ppo(agent, settings, rng=shuffles)
+                if isinstance(settings, PPOSettings)
+                else TRPO(agent, settings, rng=shuffles)
+            )
+            return agent, train(
+                learner, rollout, steps=settings.steps, iterations=iterations, rng=actions
+            )
     finally:
         envs.close()
 

@@ -10,6 +10,7 @@ import torch
 from companion.actor_critic import ActorCritic
 from companion.batch import Batch
 from companion.distribution import Categorical
+from companion.ppo import Diverged
 from companion.ppo_loss import freeze
 from companion.ppo_settings import PPOSettings
 from companion.trust_region import LineSearch, trpo_step
@@ -79,6 +80,8 @@ class TRPO:
             raise ValueError("agent's policy and value network must not share parameters")
         self.agent, self.settings, self.rng = agent, settings, rng
         self.adam = torch.optim.Adam(agent.value.parameters(), settings.critic_lr)
+        self.updates = 0
+        self.healthy: TRPORecord | None = None
 
     def update(self, batch: Batch, progress: float = 0.0) -> TRPORecord:
         """Learn from a batch that the present policy collected.
@@ -91,8 +94,18 @@ class TRPO:
             TRPORecord.
 
         Raises:
-            ValueError: an advantage or a logit is not finite.
+            Diverged: an advantage, a logit or the critic's loss is not finite.
         """
+        try:
+            self.healthy = self._update(batch)
+        except (ValueError, FloatingPointError) as error:
+            raise Diverged(
+                f"update {self.updates}: {error}; last healthy update: {self.healthy}"
+            ) from error
+        self.updates += 1
+        return self.healthy
+
+    def _update(self, batch: Batch) -> TRPORecord:
         settings = self.settings
         frozen = freeze(self.agent, batch, PPOSettings(gamma=settings.gamma, lam=settings.lam))
         step = trpo_step(
@@ -115,6 +128,8 @@ class TRPO:
         total = 0.0
         for index in torch.split(order, self.settings.critic_minibatch):
             loss = ((self.agent.values(obs[index]) - target[index]) ** 2).mean()
+            if not torch.isfinite(loss):
+                raise FloatingPointError(f"the critic's loss is {loss.item()}")
             self.adam.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             self.adam.step()

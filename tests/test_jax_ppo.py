@@ -15,6 +15,7 @@ from companion import ablation, ablation_lines, jax_ppo
 from companion.ablation import AblationSettings
 from companion.sampling import effective_sample_share
 from companion.show import printed
+from companion.threads import one_thread
 
 
 def copied(network: nn.Sequential) -> jax_ppo.Perceptron:
@@ -37,7 +38,7 @@ def assert_same(ours: jax_ppo.Perceptron, theirs: nn.Sequential) -> None:
 def collected() -> tuple[ablation.Agent, ablation.Samples, Any]:
     """torch's agent of seed 3 with its first batch, as torch's samples and as it is."""
     agent = ablation.initial_agent(3)
-    with ablation.one_thread(), ablation.gym.make("CartPole-v1") as env:
+    with one_thread(), ablation.gym.make("CartPole-v1") as env:
         env.reset(seed=3)
         act = ablation.sampled(agent.policy, np.random.default_rng(3))
         batch = ablation.episodes(env, act, 8)

@@ -49,6 +49,21 @@ def test_the_same_seed_gives_the_same_bits_and_leaves_torchs_generator_alone() -
     assert not torch.equal(one, three)
 
 
+@pytest.mark.parametrize("settings", [CARTPOLE, TRPOSettings(n_envs=8, steps=128)])
+def test_the_number_of_torchs_threads_does_not_matter(settings: Any) -> None:
+    before = torch.get_num_threads()
+    ends = []
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            agent, _ = train_on("CartPole-v1", settings, iterations=3, seed=1)
+            ends.append(nn.utils.parameters_to_vector(agent.parameters()))
+            assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+    assert torch.equal(*ends)
+
+
 def test_real_actions_are_clipped_to_the_box() -> None:
     settings = PPOSettings(n_envs=2, steps=20, minibatch=20, epochs=1)
     _, records = train_on("Pendulum-v1", settings, iterations=2, seed=0)
@@ -67,6 +82,13 @@ def run(env: Any, settings: PPOSettings, iterations: int = 3) -> Any:
 def test_a_diverging_run_names_the_step() -> None:
     with pytest.raises(Diverged, match=r"iteration \d, after \d+ environment steps: update \d"):
         run(Counter, PPOSettings(minibatch=4, epochs=1, lr=1e36))
+
+
+@pytest.mark.parametrize("critic_epochs", [1, 10])
+def test_a_diverging_trpo_run_names_the_step(critic_epochs: int) -> None:
+    settings = TRPOSettings(steps=64, critic_epochs=critic_epochs, critic_lr=1e36)
+    with pytest.raises(Diverged, match=r"iteration \d, after \d+ environment steps: update \d"):
+        train_on("CartPole-v1", settings, iterations=3, seed=0)
 
 
 def test_a_fault_of_the_environment_comes_through() -> None:

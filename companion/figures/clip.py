@@ -129,6 +129,8 @@ PENALTY = LiveFigure(
     draw_penalty,
     {
         "drift": Slider("drift", "of the advantages' scale", 100.0, 0.01, 100.0, 0.5, log=True),
-        "start": Slider(f"{BETA} start", "over the right one", 1.0, 0.1, 10.0, 0.5, log=True),
+        "start": Slider(
+            f"first {BETA}", "relative to the right one", 1.0, 0.1, 10.0, 0.5, log=True
+        ),
     },
 )
