@@ -32,6 +32,14 @@ BUILD = ROOT / "build"
 SOURCE, STATIC, SITE = BUILD / "site-source", BUILD / "site-static", BUILD / "site"
 PAGE_BYTES = 1_500_000  # of a page with its pictures and all frames; scripts and styles are shared
 API_PACKAGES = ("companion", "companion.compiled", "companion.figures")
+# What an author of exercises or an instructor calls: not the solutions, not the sandbox's inside.
+API_PARTS = {
+    "companion.exercises": ("part", "judge", "own"),
+    "companion.grading": (
+        *("masters", "hand_ins", "roster", "grade", "marker", "limits", "desk"),
+        *("gradebook", "course", "feedback", "export", "summary", "summary_page"),
+    ),
+}
 SECTION_LIST, EXERCISE_LIST = "notebooks/[0-9]*\n", "notebooks/exercises/*\n"
 LIVE_DIRECTIVE = re.compile(r"^```\{live\} (\S+)\n```$", flags=re.MULTILINE)
 MATHJAX = "sphinx-mathjax-offline/static/mathjax/tex-svg-full.js"
@@ -177,14 +185,23 @@ def stage_static(site: Site) -> None:
 def stage_api() -> str:
     """Write a page for each module; returns the table of them."""
     lines = ["| Module | What it holds |", "|---|---|"]
-    for package in API_PACKAGES:
-        for info in pkgutil.iter_modules(pkgutil.resolve_name(package).__path__, f"{package}."):
-            if not info.ispkg:
-                first, *_ = str(pkgutil.resolve_name(info.name).__doc__).splitlines()
-                page = f"# {info.name}\n\n```{{eval-rst}}\n.. automodule:: {info.name}\n```\n"
-                (SOURCE / f"api/{info.name}.md").write_text(page, encoding="utf-8")
-                lines.append(f"| [{info.name}](../api/{info.name}.md) | {first} |")
+    for name in api_modules():
+        first, *_ = str(pkgutil.resolve_name(name).__doc__).splitlines()
+        page = f"# {name}\n\n```{{eval-rst}}\n.. automodule:: {name}\n```\n"
+        (SOURCE / f"api/{name}.md").write_text(page, encoding="utf-8")
+        lines.append(f"| [{name}](../api/{name}.md) | {first} |")
     return "\n".join(lines)
+
+
+def api_modules() -> list[str]:
+    """The modules that have a page."""
+    every = [
+        info.name
+        for package in API_PACKAGES
+        for info in pkgutil.iter_modules(pkgutil.resolve_name(package).__path__, f"{package}.")
+        if not info.ispkg
+    ]
+    return every + [f"{package}.{name}" for package, names in API_PARTS.items() for name in names]
 
 
 def title(notebook: Any) -> str:
