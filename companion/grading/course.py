@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
-
-import nbformat
 
 from companion.grading.desk import Record
 from companion.grading.gradebook import ASSIGNMENT, student_id
 from companion.grading.marker import PartResult
-from companion.grading.masters import masters, student_versions, write, written
+from companion.grading.masters import masters, student_version, write, written
 
 CONFIG = """\
 c = get_config()
@@ -36,14 +34,15 @@ def write_course(records: Iterable[Record], folder: Path, url: str) -> None:
         url: of the gradebook.
     """
     write(folder, {"nbgrader_config.py": CONFIG.format(root=str(folder.resolve()), url=url)})
-    solved = {f"{exercise}.ipynb": written(one) for exercise, one in masters().items()}
-    write(folder / "source" / ASSIGNMENT, solved)
-    versions = student_versions()
+    solved = masters()
+    models = {f"{exercise}.ipynb": written(master) for exercise, master in solved.items()}
+    write(folder / "source" / ASSIGNMENT, models)
+    versions = {exercise: student_version(master) for exercise, master in solved.items()}
     for record in records:
         if not record.key:
             continue
         notebooks = {
-            f"{exercise}.ipynb": written(_shown(version, record))
+            f"{exercise}.ipynb": json.dumps(_shown(version, record))
             for exercise, version in versions.items()
         }
         write(folder / "autograded" / student_id(record.student) / ASSIGNMENT, notebooks)
@@ -60,23 +59,19 @@ def harmless(text: str) -> str:
     return ACTIVE.sub(lambda match: f"{match[0]} ", text)
 
 
-def _shown(version: Any, record: Record) -> Any:
+def _shown(version: Any, record: Record) -> dict[str, Any]:
     """Return the questions, the student's written answer, and what the marking said."""
-    notebook = deepcopy(version)
     texts = record.texts or {}
     results = {f"{result.part}-check": result for result in record.results}
     cells = []
-    for cell in notebook.cells:
+    for cell in version.cells:
         name = cell.metadata.get("nbgrader", {}).get("grade_id")
         if cell.cell_type == "markdown":
-            cell.source = harmless(texts[name]) if name in texts else cell.source
-            cells.append(cell)
+            cells.append({**cell, "source": harmless(texts[name])} if name in texts else cell)
         elif name in results:
-            text = _said(results[name])
-            cell.outputs = [nbformat.v4.new_output("stream", text=text)]  # type: ignore[no-untyped-call]
-            cells.append(cell)
-    notebook.cells = cells
-    return notebook
+            output = {"output_type": "stream", "name": "stdout", "text": _said(results[name])}
+            cells.append({**cell, "outputs": [output]})
+    return {**version, "cells": cells}
 
 
 def _said(result: PartResult) -> str:
