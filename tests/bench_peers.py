@@ -63,7 +63,7 @@ LUNAR_LANDER = PPOSettings(
     value_coefficient=0.5,
     max_grad_norm=0.5,
 )
-TASKS = (("CartPole-v1", CARTPOLE, 99_840), ("LunarLander-v3", LUNAR_LANDER, 524_288))
+TASKS = (("CartPole-v1", CARTPOLE, 99_840), ("LunarLander-v3", LUNAR_LANDER, 262_144))
 
 RADIUS, DAMPING, ITERATIONS, HALVINGS = 0.01, 0.1, 10, 10
 REPEATS = 41
