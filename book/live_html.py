@@ -57,11 +57,8 @@ def at_start(figure: LiveFigure, data: Mapping[str, Any]) -> tuple[str, dict[str
 
 
 def _unbroken(text: str) -> str:
-    """Each word in an element of its own, so that no number is broken at its minus sign.
-
-    Spaces stay as they are: those within a number, as in < 1e-12, in its element.
-    """
-    return "".join(f"<span>{escape(word)}</span>" for word in re.split(r"((?<!<)\s+)", text))
+    """Each word in an element of its own, so that no number is broken at its sign or after <."""
+    return re.sub(r"(?:< )?\S+", lambda word: f"<span>{escape(word[0])}</span>", text)
 
 
 def _controls(figure: LiveFigure, stops: Grid, ident: str) -> str:

@@ -110,6 +110,10 @@ def stage_notebook(site: Site, name: str) -> None:
     claiming = {claim.cell for claim in ledger.claims(notebook)}
     cells = []
     for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            if "image/png" in output.get("data", {}):
+                alt = " ".join(output.data["text/plain"].split())
+                cell.metadata["mystnb"] = {"image": {"alt": alt, "classes": "dark-light"}}
         if cell.id in claiming:
             cell.outputs = [part for output in cell.outputs for part in claims_apart(output)]
             target = f"({ledger.anchor(cell.id)})="

@@ -45,7 +45,8 @@ FACTS = """() => {
     pictures: list("img", (e) => e.src),
     wide: list('mjx-container[display="true"]',
       (e) => e.scrollWidth > e.clientWidth ? e.textContent : "").filter(Boolean),
-    unnamed: list("img", (e) => e.alt ? "" : e.outerHTML).filter(Boolean),
+    unnamed: list("img", (e) => e.alt && !e.alt.endsWith(".png") ? "" : e.outerHTML)
+      .filter(Boolean),
     untypeset: list(".math", (e) => e.querySelector("mjx-container") ? "" : e.textContent)
       .filter(Boolean),
     wrong: list("mjx-merror", (e) => e.textContent),
@@ -330,6 +331,8 @@ def test_every_slider_moves_its_picture_by_key_and_by_mouse(
     log, page = watch(context), context.new_page()
     for name in with_figures(site):
         page.goto(f"{address}/{name}")
+        filters = "(pictures) => pictures.map((picture) => getComputedStyle(picture).filter)"
+        assert set(page.locator(".cell_output img").evaluate_all(filters)) <= {"none"}
         for shown in shown_on(page):
             place = shown.box.evaluate(PLACE)
             assert place[4:] == ["0px", "none"]

@@ -64,11 +64,12 @@
     return svg;
   }
 
-  /* As live_html.py writes them: a number is not broken at its minus sign. */
+  /* As live_html.py writes them: no number is broken at its sign or after <. */
   function unbroken(text) {
-    return text.split(/((?<!<)\s+)/).map((word) => {
+    return text.split(/((?:< )?\S+)/).map((part, i) => {
+      if (i % 2 === 0) return part; // the spaces between words
       const span = document.createElement("span");
-      span.textContent = word;
+      span.textContent = part;
       return span;
     });
   }
