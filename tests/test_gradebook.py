@@ -16,13 +16,13 @@ from nbgrader.server_extensions.formgrader.handlers import template_path
 from traitlets.config import Config
 
 from companion.exercises import EXERCISES, PARTS
-from companion.grading import gradebook
+from companion.grading import gradebook, masters
 from companion.grading.__main__ import main
 from companion.grading.course import write_course
 from companion.grading.desk import Desk, Record
 from companion.grading.export import total, write_all
 from companion.grading.feedback import page
-from companion.grading.gradebook import ASSIGNMENT, Written, default_url, enter, written
+from companion.grading.gradebook import ASSIGNMENT, Written, default_url, written
 from companion.grading.marker import PartResult
 
 POINTS = sum(part.points for part in PARTS.values())
@@ -59,6 +59,11 @@ def entered(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def desk(entered: Path, tmp_path: Path) -> Desk:
     """A copy of that desk."""
     return Desk(shutil.copytree(entered, tmp_path / "desk"))
+
+
+def enter(records: list[Record], desk: Desk, url: str) -> list[Record]:
+    """Enter all that is new, and return it."""
+    return list(gradebook.enter(records, desk, url))
 
 
 def mark_by_hand(desk: Desk, student: str, points: float, comment: str) -> None:
@@ -146,6 +151,27 @@ def test_after_ctrl_c_what_was_marked_by_hand_since_does_not_wait_again(desk, mo
     assert [one.student for one in new] == ["bob"]
     assert stands(desk, "ada") == Written("20-1", 5, 6, "marked")
     assert stands(desk, "bob").waits
+
+
+def test_after_ctrl_c_formgrader_shows_every_student(desk, tmp_path, monkeypatch):
+    """Whose notebooks were not written is entered once more; whose were is not."""
+    for student in ("ada", "bob", "cy"):
+        desk.keep(record(student, True, **{"20_1_written": "Another proof."}))
+    course, url = tmp_path / "course", default_url(desk)
+
+    def interrupted(folder, texts):
+        if "bob" in folder.parts:
+            raise KeyboardInterrupt
+        masters.write(folder, texts)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("companion.grading.course.write", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            write_course(gradebook.enter(desk.records(), desk, url), course, url)
+    assert [path.name for path in (course / "autograded").iterdir()] == ["ada"]
+    (course / "autograded" / "ada").rename(course / "autograded" / "seen")
+    write_course(gradebook.enter(desk.records(), desk, url), course, url)
+    assert {path.name for path in (course / "autograded").iterdir()} == {"seen", "bob", "cy"}
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"20-1-wr'])

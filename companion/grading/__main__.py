@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from companion.grading.gradebook import Written
 
 NO_FILTER = """\
-companion-desk: no filter of system calls for this processor; the sandbox is namespaces and limits
-alone, which have held against all attacks in the tests, but without a second wall behind them"""
+companion-desk: there is no filter of system calls for this processor; the sandbox is made of
+namespaces and limits alone"""
 STOPPED = 130  # what a shell calls a program that Ctrl-C has ended
 
 
@@ -67,8 +67,8 @@ def grade(arguments: argparse.Namespace) -> int:
     desk = Desk(arguments.desk)
     sandbox = Sandbox(unsafe=arguments.unsafe)
     if arguments.db:
-        with opened(arguments.db):  # one that is none is not found after hours of marking
-            pass
+        with opened(arguments.db):
+            pass  # a wrong address is found before hours of marking, not after them
     if not sandbox.unsafe and program() is None:
         print(NO_FILTER, file=sys.stderr)
     if arguments.roster:

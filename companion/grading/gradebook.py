@@ -60,7 +60,7 @@ def default_url(desk: Desk) -> str:
     return f"sqlite:///{desk.folder.resolve() / 'gradebook.db'}"
 
 
-def enter(records: Iterable[Record], desk: Desk, url: str) -> list[Record]:
+def enter(records: Iterable[Record], desk: Desk, url: str) -> Iterator[Record]:
     """Enter what is new; what was marked by hand stays, and waits again if its text has changed.
 
     Args:
@@ -68,10 +68,10 @@ def enter(records: Iterable[Record], desk: Desk, url: str) -> list[Record]:
         desk: where it is kept which texts were entered.
         url: of the database, as nbgrader's gradebook takes it.
 
-    Returns:
-        The records that were not in the gradebook yet.
+    Yields:
+        The records that were not in the gradebook yet, each once it is. Only when the next one is
+        asked for is it kept that it was entered, so that what is done with it is done as well.
     """
-    new_records = []
     with opened(url) as book:
         _enter_assignment(book)
         there = {submission.student.id for submission in book.assignment_submissions(ASSIGNMENT)}
@@ -85,11 +85,10 @@ def enter(records: Iterable[Record], desk: Desk, url: str) -> list[Record]:
             if same:
                 continue
             _enter_student(book, record, before)
+            yield record
             texts = {name: _digest(text) for name, text in (record.texts or {}).items()}
-            # At once: what is marked by hand after a Ctrl-C would wait again.
+            # Student by student: what is marked by hand after a Ctrl-C would wait again.
             put(file, json.dumps({**texts, STAMP: stamp}))
-            new_records.append(record)
-    return new_records
 
 
 def written(students: Iterable[str], url: str) -> dict[str, list[Written]]:
