@@ -13,6 +13,7 @@ import pytest
 
 from companion.grading import collect, files, masters, notebook
 from companion.grading.collect import Answers, Step, answers
+from companion.grading.definitions import defined
 from companion.grading.notebook import Unreadable, read
 
 STUB_A = "def double(x):\n    raise NotImplementedError()"
@@ -293,8 +294,8 @@ def test_no_text_takes_long_to_look_through(cells, notebooks, too_much, tmp_path
     ],
 )
 def test_a_line_that_defines_a_name(line):
-    assert "f" in collect.defined(f"x\n{line}\r\ny")
-    assert "f" not in collect.defined(f"x\n  {line}\n")
+    assert "f" in defined(f"x\n{line}\r\ny")
+    assert "f" not in defined(f"x\n  {line}\n")
 
 
 @pytest.mark.parametrize(
@@ -302,7 +303,7 @@ def test_a_line_that_defines_a_name(line):
     ["f == 1", "f", "f(x) = 1", "ff = 1", "def ff():", "import ff", "import a  # f", "f: int"],
 )
 def test_a_line_that_defines_no_such_name(line):
-    assert "f" not in collect.defined(line)
+    assert "f" not in defined(line)
 
 
 # Folders

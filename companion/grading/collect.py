@@ -15,6 +15,7 @@ from pathlib import Path, PurePath
 
 from companion.exercises.own import PLACEHOLDER
 from companion.grading import files
+from companion.grading.definitions import defined
 from companion.grading.notebook import Cell, Unreadable, read
 
 STUDENT = "student"  # the name of the cell in which the student's id is typed in
@@ -23,16 +24,8 @@ TYPED = re.compile(r"""^student\s*=\s*(["'])([^"'\n]{1,100})\1""", re.MULTILINE)
 MOST_CHARACTERS = 1_000_000  # of a cell
 MOST_TEXT = 8_000_000  # of all cells
 MOST_CELLS = 20_000
-# A line's beginning that defines a name. What is possessive (+) goes over no text twice.
-DEFINITION = re.compile(
-    r"^(?:(?:(?:async[ \t]++)?def|class)[ \t]++(?P<made>\w++)"
-    r"|(?P<variable>\w++)[ \t]*+(?::[^=\n]*+)?=(?!=)"
-    r"|(?:from[ \t]++[\w.]++[ \t]++)?import[ \t](?P<imported>[^#\n]*+))",
-    re.MULTILINE,
-)
 TOO_LONG = f"which has more than {MOST_CHARACTERS:,} characters"
 TOO_MUCH = f"more than {MOST_TEXT:,} characters in all cells, or more than {MOST_CELLS:,} cells"
-WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
@@ -127,21 +120,6 @@ def answers(
         if typed := _typed(found.get(STUDENT)):
             ids[exercise] = typed
     return Answers(steps, others, texts, tuple(problems), ids)
-
-
-def defined(source: str) -> set[str]:
-    """Return the names that lines of source define, without parsing what might be no Python.
-
-    The compiler could be brought to crash by what it is given.
-
-    >>> sorted(defined("def f(x):\\n    y = x\\nz: int = 3\\nfrom a import b"))
-    ['b', 'f', 'z']
-    """
-    found: set[str] = set()
-    for match in DEFINITION.finditer(source):
-        found.update([match["made"] or match["variable"]] if match["imported"] is None else ())
-        found.update(WORD.findall(match["imported"] or ""))
-    return found
 
 
 def _handed(path: Path, only: Mapping[str, str] | None) -> tuple[list[_Notebook], list[str]]:

@@ -13,7 +13,8 @@ from types import TracebackType
 from typing import Any
 
 from companion.grading.channel import Channel, Closed, Late, TooLong
-from companion.grading.collect import STUDENT, Answers, Step, defined
+from companion.grading.collect import STUDENT, Answers, Step
+from companion.grading.definitions import defined
 from companion.grading.sandbox import Sandbox
 
 GRACE_SECONDS = 60.0  # for a busy machine to start Python, on top of a part's own time
