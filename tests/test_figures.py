@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from matplotlib.transforms import TransformNode
 
 from companion.drawing import Choice, Slider
+from companion.figures.style import panels
 from tests.figure_data import STORE, live_figures, plotted
 
 FIGURES = live_figures()
@@ -69,3 +73,20 @@ def test_no_figure_stays_open_in_pyplot() -> None:
     for figure in FIGURES.values():
         figure.draw(**figure.defaults())
     assert plt.get_fignums() == []
+
+
+def test_no_parent_of_a_copied_transform_can_be_mistaken_for_another() -> None:
+    """Copies remember parents by the originals' ids; one given again would cut off its owner."""
+    panels(3, height=1.234)
+    gc.collect()
+    before = {id(node) for node in transforms()}
+    copy = panels(3, height=1.234)
+    made = [node for node in transforms() if id(node) not in before]
+    alive = {id(x) for x in gc.get_objects()}
+    assert len(made) > 100
+    assert all(parent in alive for node in made for parent in node._parents)
+    del copy
+
+
+def transforms() -> list[Any]:
+    return [x for x in gc.get_objects() if issubclass(type(x), TransformNode)]

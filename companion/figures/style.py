@@ -37,7 +37,8 @@ def panels(columns: int, height: float = 2.9, rows: int = 1, **options: Any) -> 
         The figure, unknown to pyplot, and its axes as an array (one axes if there is only one).
     """
     # A copy of blank axes takes a quarter of the time that making them does.
-    figure, axes = pickle.loads(_blank(columns, height, rows, tuple(sorted(options.items()))))
+    copy, _ = _blank(columns, height, rows, tuple(sorted(options.items())))
+    figure, axes = pickle.loads(copy)
     return figure, axes
 
 
@@ -64,7 +65,14 @@ def shared_legend(ax: Any, columns: int) -> None:
 
 
 @cache
-def _blank(columns: int, height: float, rows: int, options: tuple[tuple[str, Any], ...]) -> bytes:
+def _blank(
+    columns: int, height: float, rows: int, options: tuple[tuple[str, Any], ...]
+) -> tuple[bytes, Figure]:
+    """Return blank axes to be copied, and their original.
+
+    A copied transform keeps the ids of its original's parents, and drops a parent whose id is one
+    of these: a label then stays where it was. With the original alive, none is given again.
+    """
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
     axes = figure.subplots(rows, columns, **dict(options))
     for ax in figure.axes:
@@ -73,4 +81,4 @@ def _blank(columns: int, height: float, rows: int, options: tuple[tuple[str, Any
         ax.xaxis.label.set_fontsize(9)
         ax.yaxis.label.set_fontsize(9)
         ax.title.set_fontsize(9)
-    return pickle.dumps((figure, axes))
+    return pickle.dumps((figure, axes)), figure
