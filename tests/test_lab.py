@@ -21,7 +21,6 @@ from tests.browser import browser  # noqa: F401  (a fixture)
 from tests.lab import ROOT, LabNotebook, copy_notebooks, serve, write_notebook
 
 SECTIONS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
-QUICK = {"00-start", "01-step-size", "05-clipped-objective"}  # run whole; the others' figures only
 
 SLOW = """import time
 from matplotlib.figure import Figure
@@ -44,19 +43,27 @@ live(LiveFigure(draw, {"x": Slider("x", "size", 0.0, 0.0, 50.0, 1.0)}))
 MANY = """import gc
 import psutil
 from matplotlib import pyplot as plt
+from companion.figures.bandit import EPOCHS
 from companion.figures.lemma import LEMMA
+from companion.figures.mirror import GAPS
 from companion.panel import Panel
 from companion.show import number
 
 panel = Panel(LEMMA, number)
 
-def megabytes_after(moves):
-    for i in range(moves):
+def megabytes_after(first, last):
+    for i in range(first, last):
         panel.controls["alpha"].slider.value = i % 19 / 20
+        gaps.controls["eta"].box.value = 1 + i / 100
+        if i % 5 == 0:  # these train
+            epochs.controls["beta"].box.value = 1 + i / 100
     gc.collect()
     return psutil.Process().memory_info().rss / 2**20
 
 panel.box
+"""
+MEASURED = """gaps, epochs = Panel(GAPS, number), Panel(EPOCHS, number)
+print(-megabytes_after(0, 50) + megabytes_after(50, 250), plt.get_fignums())
 """
 
 
@@ -65,8 +72,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     directory = tmp_path_factory.mktemp("lab")
     copy_notebooks(directory)
     write_notebook(directory / "slow.ipynb", [SLOW, "import json\nprint(json.dumps(DRAWN))"])
-    many = "print(-megabytes_after(50) + megabytes_after(200), plt.get_fignums())"
-    write_notebook(directory / "many.ipynb", [MANY, many])
+    write_notebook(directory / "many.ipynb", [MANY, MEASURED])
     with serve(directory) as address:
         yield address
 
@@ -149,12 +155,9 @@ def test_every_control_moves_its_figure(section: str, lab: str, browser: Browser
             WIDTH * DENSITY
         )
         assert "Error" not in saved.inner_text()
-    if section in QUICK:
-        notebook.run_all()
-    else:
-        notebook.run(first_code_cell(section))
+    notebook.run_all()
     for position, figure in figures.items():
-        cell = notebook.show(position) if section in QUICK else notebook.run(position)
+        cell = notebook.show(position)
         shown = Shown(notebook, cell, figure)
         shown.must_show()
         for keyword, control in figure.controls.items():
