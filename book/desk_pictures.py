@@ -151,6 +151,7 @@ def main() -> None:
         folder = Path(name)
         hand_in(folder / "class")
         place = ["--desk", str(folder / "desk")]
+        assert companion_desk(["release", str(folder / "handout"), *HANDED_IN, *place]) == 0
         assert companion_desk(["grade", str(folder / "class"), *place]) == 0
         desk = Desk(folder / "desk")
         mark_by_hand(desk)
