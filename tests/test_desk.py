@@ -200,6 +200,7 @@ def test_the_secret_is_made_once_and_for_the_instructor_alone(tmp_path):
     assert one.secret != other.secret
     assert Desk(tmp_path / "one").secret == one.secret
     assert stat.S_IMODE((tmp_path / "one" / "secret").stat().st_mode) == 0o600
+    assert (tmp_path / "one" / ".gitignore").read_text() == "*\n"  # no commit gives it away
     (tmp_path / "one" / "secret").write_text("\n")
     with pytest.raises(ValueError, match="is empty"):
         _ = Desk(tmp_path / "one").secret

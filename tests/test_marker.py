@@ -360,6 +360,16 @@ def test_deep_lists_are_refused(depth):
     assert marker.compared(A, A.draw("ada"), reply).status == "refused"
 
 
+def test_students_are_told_the_limits():
+    limits = Limits()
+    told = (
+        f"A part may compute for {limits.cpu_seconds} seconds, last {limits.wall_seconds:g} in all,"
+        f" and take {limits.memory_bytes / 2**30:g} GB."
+    )
+    page = Path(__file__).resolve().parent.parent / "book" / "student.md"
+    assert told in " ".join(page.read_text(encoding="utf-8").split())
+
+
 def test_a_secret_and_an_id_are_needed():
     with pytest.raises(ValueError, match="secret"):
         mark(Answers({}, {}, {}), [], "ada", "")

@@ -73,7 +73,7 @@ def grade(arguments: argparse.Namespace) -> int:
         print(NO_FILTER, file=sys.stderr)
     if arguments.roster:
         read_roster(arguments.roster)
-        desk.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        desk.make()
         (desk.folder / KEPT).write_bytes(arguments.roster.read_bytes())
     graded = grade(
         arguments.submissions, desk, sandbox, arguments.jobs, arguments.again, arguments.dask

@@ -70,11 +70,16 @@ class Desk:
         self.students = folder / "students"
         self.released = folder / "released.txt"  # names of exercises, a line each
 
+    def make(self) -> None:
+        """Make the folder, which git passes over: a commit would give the secret away."""
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (self.folder / ".gitignore").write_text("*\n", encoding="utf-8")
+
     @cached_property
     def secret(self) -> str:
         """The secret from which the hidden cases derive; made at first use, kept since then."""
         file = self.folder / "secret"
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.make()
         try:
             descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         except FileExistsError:
@@ -98,6 +103,7 @@ class Desk:
     def release(self, exercises: Iterable[str]) -> None:
         """Keep that exercises were released, besides those that were before."""
         before = self.exercises if self.released.exists() else ()
+        self.make()
         put(self.released, "".join(f"{name}\n" for name in dict.fromkeys([*before, *exercises])))
 
     def keep(self, record: Record) -> None:
