@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from companion.objective import band
-from companion.validation import between, non_negative, positive, whole
+from companion.validation import non_negative, number_between, positive, whole
 
 Method = Literal["clip", "kl", "adaptive kl", "none"]
 Normalize = Literal["batch", "minibatch", "none"]
@@ -62,9 +62,9 @@ class PPOSettings:
         band(self.clip_range, self.clip_range_high)
         for name in ("n_envs", "steps", "epochs", "minibatch"):
             if getattr(self, name) is not None or name != "minibatch":
-                whole(name, getattr(self, name), 1)
+                object.__setattr__(self, name, whole(name, getattr(self, name), 1))
         for name in ("gamma", "lam"):
-            between(name, getattr(self, name), 0, 1)
+            number_between(name, getattr(self, name), 0, 1)
         for name in ("beta", "target_kl", "lr", "adam_eps"):
             positive(name, getattr(self, name))
         for name in ("stop_kl", "value_clip_range", "max_grad_norm"):

@@ -61,20 +61,24 @@ def soft_optimum(mdp: TabularMDP, tau: float) -> SoftOptimum:
         SoftOptimum.
 
     Raises:
-        ValueError: tau not finite and above 0.
+        ValueError: tau not finite and above 0, or too small to divide the action values by.
 
     Reference: Neu et al. 2017, section 3.
     """
     price = validation.positive("tau", tau)
-    states, actions = mdp.shape
-    v: FloatArray = np.zeros(states)
-    logp: FloatArray = np.full(mdp.shape, -np.log(actions))
+    logp: FloatArray = np.full(mdp.shape, -np.log(mdp.shape[1]))
+    best = -np.inf
     while True:
-        before, (v, q) = v, _evaluate(mdp, logp, price)
-        logp = _normalized(q / price)
-        # The error is squared each time, so after such a change only rounding is left.
-        if np.abs(v - before).max() <= 1e-12 * np.abs(v).max():
+        v, q = _evaluate(mdp, logp, price)
+        with np.errstate(over="ignore"):
+            preferences = q / price
+        if not np.isfinite(preferences).all():
+            raise ValueError(f"tau must not be this small beside the rewards; got {tau!r}")
+        logp = _normalized(preferences)
+        # Every exact step raises the values; one that does not is rounding.
+        if v.sum() <= best:
             return SoftOptimum(v, q, logp)
+        best = v.sum()
 
 
 def regularized_step(logp: ArrayLike, q: ArrayLike, tau: float, eta: float) -> FloatArray:

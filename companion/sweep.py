@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import tempfile
 import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -21,7 +22,15 @@ from companion.cluster import backend
 Settings = TypeVar("Settings")
 Record = TypeVar("Record")
 # What an unfinished file raises, or one of an older form.
-UNREADABLE = (EOFError, OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile)
+UNREADABLE = (
+    EOFError,
+    KeyError,
+    OSError,
+    RuntimeError,  # and NotImplementedError: flags of the archive that never were set
+    TypeError,
+    ValueError,
+    zipfile.BadZipFile,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +44,7 @@ class Swept(Generic[Record]):
 def sweep(
     run: Callable[[Settings], Record],
     settings: Sequence[Settings],
-    folder: Path,
+    folder: str | Path,
     record: Callable[..., Record],
     *,
     jobs: int = -1,
@@ -63,6 +72,7 @@ def sweep(
     """
     if len(set(settings)) < len(settings):
         raise ValueError(f"settings must all be different; {len(set(settings))} of them are")
+    folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     paths = {one: folder / f"{_key(run, one)}.npz" for one in settings}
     done = {one: kept for one in settings if (kept := _load(paths[one], one, record)) is not None}
@@ -103,21 +113,28 @@ def _source() -> str:
 
 
 def _text(one: Any) -> str:
-    return json.dumps(asdict(one), sort_keys=True)
+    return json.dumps(asdict(one), sort_keys=True, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    """Return a number of NumPy's as one of Python's, for JSON."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"settings must be plain values; got {value!r}")
 
 
 def _save(path: Path, result: Any) -> None:
     arrays = {f.name: np.asarray(getattr(result, f.name)) for f in fields(result)}
     arrays["settings"] = np.array(_text(result.settings))
-    unfinished = path.with_suffix(".unfinished")
-    with unfinished.open("wb") as file:
+    # Its own name, as another sweep may write the same record; then moved, so none sees half of it.
+    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".unfinished", delete=False) as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]
-    os.replace(unfinished, path)  # at once: no reader ever sees half a file
+    os.replace(file.name, path)
 
 
 def _load(path: Path, one: Any, record: Callable[..., Record]) -> Record | None:
     try:
-        with np.load(path, allow_pickle=False) as kept:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as kept:
             arrays = {name: kept[name] for name in kept.files}
         if str(arrays.pop("settings")) != _text(one):
             return None

@@ -98,8 +98,11 @@ class TrainingSettings:
     seed: int = 0  # of networks, environments, actions and shuffles; >= 0
 
     def __post_init__(self) -> None:
-        validation.whole("iterations", self.iterations, 1)
-        validation.whole("seed", self.seed, 0)
+        if not isinstance(self.learner, PPOSettings | TRPOSettings):
+            kinds = "PPOSettings or TRPOSettings"
+            raise ValueError(f"learner must be {kinds}; got {self.learner!r}")
+        for name, at_least in (("iterations", 1), ("seed", 0)):
+            object.__setattr__(self, name, validation.whole(name, getattr(self, name), at_least))
 
 
 @dataclass(frozen=True, eq=False)

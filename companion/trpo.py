@@ -45,9 +45,10 @@ class TRPOSettings:
         for name in ("delta", "critic_lr"):
             positive(name, getattr(self, name))
         non_negative("damping", self.damping)
-        whole("halvings", self.halvings, 0)
-        for name in ("cg_iterations", "fisher_every", "critic_epochs", "critic_minibatch"):
-            whole(name, getattr(self, name), 1)
+        least = dict.fromkeys(("n_envs", "steps", "cg_iterations", "fisher_every"), 1)
+        least |= {"halvings": 0, "critic_epochs": 1, "critic_minibatch": 1}
+        for name, at_least in least.items():
+            object.__setattr__(self, name, whole(name, getattr(self, name), at_least))
 
 
 @dataclass(frozen=True)

@@ -170,3 +170,18 @@ def test_bad_input_is_refused() -> None:
         soft_values(mdp, logp + 0.1, 0.1)
     with pytest.raises(ValueError, match="tau must be finite and above 0"):
         soft_optimum(mdp, -1.0)
+
+
+@pytest.mark.parametrize("gamma", [0.9999, 0.99999, 1 - 1e-7])
+def test_the_optimum_is_found_where_rounding_is_large(gamma: float) -> None:
+    """Its values are v = tau log sum exp(q / tau), to the solve's own rounding."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        P, r = rng.dirichlet(np.ones(4), size=(4, 2)), rng.normal(size=(4, 2))
+        v, q, _ = soft_optimum(TabularMDP(P, r, gamma, np.full(4, 0.25)), 0.1)
+        np.testing.assert_allclose(0.1 * logsumexp(q / 0.1, axis=1), v, rtol=1e-12)
+
+
+def test_a_temperature_too_small_to_divide_by() -> None:
+    with pytest.raises(ValueError, match="tau must not be this small beside the rewards"):
+        soft_optimum(random_mdp(rng=np.random.default_rng(0)), 1e-310)

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -183,3 +184,30 @@ def test_a_record_of_an_older_form_is_made_anew(tmp_path: Path) -> None:
         np.savez(file, other=np.array(9), settings=kept["settings"])
     again = sweep(square, some, tmp_path, Square, jobs=1)
     assert [int(one.value) for one in again.records] == [9]
+
+
+def test_a_folder_may_be_a_string_and_settings_numbers_of_numpy(tmp_path: Path) -> None:
+    some = [Squares(np.int64(k)) for k in range(2)]  # type: ignore[arg-type]
+    records = sweep(square, some, str(tmp_path), Square, jobs=1).records
+    assert [int(one.value) for one in records] == [0, 1]
+
+
+def test_flipped_bytes_of_a_record_only_cost_a_run(tmp_path: Path) -> None:
+    sweep(square, [Squares(3)], tmp_path, Square, jobs=1)
+    (path,) = tmp_path.iterdir()
+    whole = path.read_bytes()
+    rng = np.random.default_rng(0)
+    for position in rng.integers(len(whole), size=300):
+        spoilt = bytearray(whole)
+        spoilt[position] ^= 1 << rng.integers(8)
+        path.write_bytes(spoilt)
+        assert int(sweep(square, [Squares(3)], tmp_path, Square, jobs=1).records[0].value) == 9
+
+
+def test_two_sweeps_write_one_record_at_once(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(4) as threads:
+        done = [
+            threads.submit(sweep, square, [Squares(3)], tmp_path, Square, jobs=1) for _ in range(40)
+        ]
+    assert all(int(one.result().records[0].value) == 9 for one in done)
+    assert [path.suffix for path in tmp_path.iterdir()] == [".npz"]

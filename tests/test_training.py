@@ -14,7 +14,7 @@ from companion.actor_critic import actor_critic
 from companion.ppo import PPO, Diverged
 from companion.ppo_settings import PPOSettings
 from companion.rollout import EnvironmentFault, VectorRollout
-from companion.training import train, train_on
+from companion.training import TrainingSettings, train, train_on
 from companion.trpo import TRPOSettings
 from tests.environments import Counter, PaysNaN, side_by_side
 
@@ -102,3 +102,18 @@ def test_spaces_of_another_kind() -> None:
         actor_critic(gym.spaces.Discrete(3), gym.spaces.Discrete(2), seed=0)
     with pytest.raises(ValueError, match="actions must be discrete from 0, or a box"):
         actor_critic(box, gym.spaces.MultiDiscrete([2, 2]), seed=0)
+
+
+def test_whole_numbers_that_are_floats_become_whole() -> None:
+    settings = PPOSettings(n_envs=1.0, steps=8.0, minibatch=4.0, epochs=2.0)  # type: ignore[arg-type]
+    assert settings == PPOSettings(n_envs=1, steps=8, minibatch=4, epochs=2)
+    train_on("CartPole-v1", settings, iterations=1, seed=0)
+    step = TRPOSettings(steps=16.0, halvings=2.0, critic_minibatch=8.0, cg_iterations=3.0)  # type: ignore[arg-type]
+    train_on("CartPole-v1", step, iterations=1, seed=0)
+
+
+def test_settings_name_what_is_wrong() -> None:
+    with pytest.raises(ValueError, match="gamma must be one number"):
+        PPOSettings(gamma=[0.9, 0.5])  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="learner must be PPOSettings or TRPOSettings; got None"):
+        TrainingSettings("CartPole-v1", None, iterations=1)  # type: ignore[arg-type]

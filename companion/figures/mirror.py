@@ -216,10 +216,11 @@ def draw_regularized(tau: float, keep: float) -> Drawing:
     ax.set(xlabel="updates k", ylabel="largest error of log p (nats, log)", ylim=(1e-11, 1e4))
     ax.legend(frameon=False, fontsize=8)
     measured = ", ".join(f"{x:.3g}" for x in list(numbers.values())[1:] if isinstance(x, float))
+    late = f"straight parallel lines; late factors per update {measured}, predicted {keep:.3g}"
     alt = (
         "Largest error of the log-probabilities against the number of updates, logarithmic, for 5,"
-        f" 20 and 80 states at temperature {tau:.3g}: straight parallel lines; late factors per"
-        f" update {measured}, predicted {keep:.3g}."
+        f" 20 and 80 states at temperature {tau:.3g}:"
+        f" {late if measured else 'curves that end in a few updates'}."
     )
     return Drawing(figure, numbers, alt)
 
