@@ -18,8 +18,7 @@ from companion.check import check
 from companion.grading import masters
 from companion.grading.__main__ import main as companion_desk
 from companion.grading.desk import Desk
-from companion.grading.feedback import page
-from companion.grading.gradebook import ASSIGNMENT, default_url, written
+from companion.grading.gradebook import ASSIGNMENT, default_url
 from companion.grading.marker import PartResult
 
 STATIC = Path(__file__).resolve().parent / "_static"
@@ -157,10 +156,11 @@ def main() -> None:
         mark_by_hand(desk)
         assert companion_desk(["summary", *place]) == 0
         keep(desk.folder / "summary.png", "class-summary")
-        by_hand = written([record.student for record in desk.records()], default_url(desk))
+        assert companion_desk(["feedback", *place]) == 0
         # One with a few mistakes: the page shows how they are named.
-        chosen = min(desk.records(), key=lambda r: abs(mistakes(r.results) - 2))
-        photograph(page(chosen, by_hand[chosen.student]), "feedback-page", folder, 900)
+        chosen = min(desk.counted(), key=lambda r: abs(mistakes(r.results) - 2))
+        html = (desk.folder / "feedback" / f"{chosen.student}.html").read_text(encoding="utf-8")
+        photograph(html, "feedback-page", folder, 900)
         photograph(check_page(), "self-check", folder, 130)
 
 
