@@ -108,7 +108,7 @@ def fisher_vector_product(
 
     Returns:
         A function of a flat vector v, shape (P,). It keeps what one forward pass computed, and so
-        holds until the parameters change (calling it after that is a RuntimeError).
+        holds until the parameters, or obs, change (calling it after that is a RuntimeError).
 
     Raises:
         ValueError: damping is negative or not finite, obs is empty, or the policy does not

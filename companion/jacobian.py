@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from companion.parameters import pieces, policy_logits, pullback, trainable
+from companion.perceptron import linear_layers
 
 
 class Jacobian(NamedTuple):
@@ -33,7 +34,8 @@ def jacobian(policy: nn.Module, obs: Tensor) -> Jacobian:
         obs: observations, shape (N, ...).
 
     Returns:
-        Jacobian. It holds until the parameters change: its products raise RuntimeError then.
+        Jacobian. It holds until the parameters, or obs, change: its products raise RuntimeError
+        then.
 
     Raises:
         ValueError: as `policy_logits` does.
@@ -42,7 +44,7 @@ def jacobian(policy: nn.Module, obs: Tensor) -> Jacobian:
     >>> J.push(torch.tensor([1.0, 0.0, 0.0, 1.0])), J.pull(torch.tensor([[1.0, 0.0]]))
     (tensor([[3., 1.]]), tensor([3., 0., 1., 0.]))
     """
-    layers = _linear_layers(policy)
+    layers = linear_layers(policy)
     with _inputs(layers) as inputs:
         logits = policy_logits(policy, obs)
     return _by_layers(layers, inputs, logits) if layers else _by_autograd(policy, logits)
@@ -51,12 +53,13 @@ def jacobian(policy: nn.Module, obs: Tensor) -> Jacobian:
 def _by_layers(layers: list[nn.Linear], inputs: list[Tensor], logits: Tensor) -> Jacobian:
     parameters = [w for layer in layers for w in (layer.weight, layer.bias)]
     weights = [layer.weight.detach() for layer in layers]
-    versions = [w._version for w in parameters]
+    kept = [*parameters, *inputs]
+    versions = [tensor._version for tensor in kept]
     bends = [1 - x * x for x in inputs[1:]]  # tanh' where it was taken
 
     def check() -> None:
-        if versions != [w._version for w in parameters]:
-            raise RuntimeError("a parameter has been modified by an inplace operation")
+        if versions != [tensor._version for tensor in kept]:
+            raise RuntimeError("a parameter or obs has been modified by an inplace operation")
 
     @torch.no_grad()
     def push(v: Tensor) -> Tensor:
@@ -101,21 +104,6 @@ def _by_autograd(policy: nn.Module, logits: Tensor) -> Jacobian:
         return jv
 
     return Jacobian(logits, push, lambda u: pullback(logits, parameters, u))
-
-
-def _linear_layers(policy: nn.Module) -> list[nn.Linear]:
-    """Return the linear layers of a policy that has nothing but tanh between them, else none."""
-    modules = list(policy) if type(policy) is nn.Sequential else [policy]
-    layers = [module for module in modules[::2] if type(module) is nn.Linear]
-    others = [module for module in modules[1::2] if type(module) is nn.Tanh]
-    weights = [w for layer in layers for w in (layer.weight, layer.bias)]
-    written_out = (
-        len(layers) == len(others) + 1
-        and len(layers) + len(others) == len(modules)
-        and all(w is not None and w.requires_grad for w in weights)
-        and len({id(w) for w in weights}) == len(weights)
-    )
-    return layers if written_out else []
 
 
 @contextmanager

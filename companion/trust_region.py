@@ -70,7 +70,7 @@ def local_surrogate(policy: nn.Module, obs: Tensor, actions: Tensor, adv: Tensor
     Args:
         policy: module from observations to logits, with the parameters that collected the data.
         obs: observations, shape (N, ...).
-        actions: actions taken, shape (N,), integers in [0, A).
+        actions: actions taken, shape (N,), int64 or int32, in [0, A).
         adv: advantages, shape (N,).
 
     Returns:
@@ -78,8 +78,8 @@ def local_surrogate(policy: nn.Module, obs: Tensor, actions: Tensor, adv: Tensor
         policy as it is, and returns NaN where the step makes a logit NaN.
 
     Raises:
-        ValueError: the batch is empty, shapes differ, an action is out of range or has
-            probability 0, or an advantage is not finite.
+        ValueError: the batch is empty, shapes differ, actions are of another dtype, one is out of
+            range or has probability 0, or an advantage is not finite.
 
     Reference: Schulman et al. 2015, equation 14.
 
@@ -240,8 +240,11 @@ def _log_probabilities(rows: Tensor, actions: Tensor, adv: Tensor) -> Tensor:
             f"actions has shape {tuple(actions.shape)} and adv {tuple(adv.shape)}; "
             f"both must have shape ({n},), one entry for each observation"
         )
-    if actions.is_floating_point() or not bool(((actions >= 0) & (actions < n_actions)).all()):
-        raise ValueError(f"actions must be whole numbers from 0 to {n_actions - 1}")
+    allowed = f"actions must be whole numbers from 0 to {n_actions - 1}"
+    if actions.dtype not in (torch.int64, torch.int32):
+        raise ValueError(f"{allowed}, of dtype int64 or int32; theirs is {actions.dtype}")
+    if not bool(((actions >= 0) & (actions < n_actions)).all()):
+        raise ValueError(allowed)
     if not bool(adv.isfinite().all()):
         row = int((~adv.isfinite()).nonzero()[0])
         raise ValueError(f"adv must be finite; adv[{row}] is {float(adv[row])}")

@@ -11,7 +11,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from companion import ppo
 from companion.actor_critic import ActorCritic, actor_critic
@@ -82,6 +82,31 @@ def test_a_ratio_that_is_infinite_is_no_step() -> None:
         learner.update(batch)
 
 
+@pytest.mark.parametrize("backward", [False, True])
+def test_slopes_that_are_taken_away_between_two_updates_change_nothing(backward: bool) -> None:
+    agent, batch = make("discrete")
+    other, settings = copy.deepcopy(agent), replace(SETTINGS, max_grad_norm=0.1)
+    learners = [update.PPO(some, settings, rng=np.random.default_rng(0)) for some in (agent, other)]
+    for learner in learners:
+        learner.update(batch)
+    other.zero_grad()
+    if backward:  # tensors of its own, which the norm must not miss
+        other.values(torch.from_numpy(batch.obs)).sum().backward()
+    expected, record = (learner.update(batch) for learner in learners)
+    assert record == expected
+    assert torch.equal(flat(other), flat(agent))
+
+
+class Scaled(nn.Sequential):
+    def forward(self, x: Tensor) -> Any:
+        return super().forward(10 * x)
+
+
+class Wide(nn.Linear):
+    def forward(self, x: Tensor) -> Tensor:
+        return 10 * super().forward(x)
+
+
 def perceptron(outputs: int, **how: Any) -> nn.Sequential:
     return nn.Sequential(nn.Linear(3, 8, **how), nn.Tanh(), nn.Linear(8, outputs))
 
@@ -91,19 +116,49 @@ def tied() -> nn.Sequential:
     return nn.Sequential(twice, nn.Tanh(), twice)
 
 
+def hooked() -> nn.Sequential:
+    network = perceptron(4)
+    network[1].register_forward_hook(lambda _, given, output: 10 * output)
+    return network
+
+
+def normalized() -> nn.Sequential:
+    network = perceptron(4)
+    nn.utils.spectral_norm(network[0])
+    return network
+
+
+LAYERS = "linear layers with tanh between"
+
+
 @pytest.mark.parametrize(
     ("policy", "message"),
     [
-        (nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 4)), "linear layers with tanh"),
-        (nn.Sequential(nn.Linear(3, 4), nn.Tanh()), "linear layers with tanh"),
-        (perceptron(4, bias=False), "must have biases"),
-        (perceptron(4).requires_grad_(False), "no frozen parameter"),
-        (tied(), "must not share"),
+        (nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 4)), LAYERS),
+        (nn.Sequential(nn.Linear(3, 4), nn.Tanh()), LAYERS),
+        (Scaled(*perceptron(4)), LAYERS),
+        (nn.Sequential(Wide(3, 8), nn.Tanh(), nn.Linear(8, 4)), LAYERS),
+        (perceptron(4, bias=False), LAYERS),
+        (perceptron(4).requires_grad_(False), LAYERS),
+        (tied(), LAYERS),
+        (hooked(), LAYERS),
+        (normalized(), LAYERS),
+        (perceptron(4).double(), "must have float32 parameters; some are torch.float64"),
     ],
 )
 def test_networks_of_another_kind_are_refused(policy: nn.Module, message: str) -> None:
     agent = ActorCritic(policy, perceptron(1), Categorical)
     with pytest.raises(ValueError, match=message):
+        update.PPO(agent, SETTINGS, rng=np.random.default_rng(0))
+
+
+def test_an_agent_that_may_do_something_else_is_refused() -> None:
+    class Cold(ActorCritic):
+        def distribution(self, obs: Tensor) -> Categorical:
+            return Categorical.of(10 * self.policy(obs))
+
+    agent = Cold(perceptron(4), perceptron(1), Categorical)
+    with pytest.raises(ValueError, match=r"of no subclass; got .*Cold"):
         update.PPO(agent, SETTINGS, rng=np.random.default_rng(0))
 
 

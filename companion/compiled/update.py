@@ -18,9 +18,11 @@ from torch import nn
 from companion import ppo
 from companion.actor_critic import ActorCritic
 from companion.advantage import standardized
+from companion.batch import Batch
 from companion.compiled.jit import kernel
 from companion.distribution import Categorical
 from companion.objective import band
+from companion.perceptron import linear_layers
 from companion.ppo_loss import Samples
 from companion.ppo_settings import PPOSettings
 
@@ -72,14 +74,16 @@ class PPO(ppo.PPO):
         agent, settings, rng: as there.
 
     Raises:
-        ValueError: the policy is not categorical, a network is not of linear layers with tanh
-            between them, or the two share parameters.
+        ValueError: the agent is of a subclass, its policy is not categorical, a network is not as
+            `Perceptron` takes it, or the two share parameters.
     """
 
     def __init__(
         self, agent: ActorCritic, settings: PPOSettings, *, rng: np.random.Generator
     ) -> None:
         super().__init__(agent, settings, rng=rng)
+        if type(agent) is not ActorCritic:
+            raise ValueError(f"agent must be an ActorCritic, of no subclass; got {type(agent)}")
         if agent.kind is not Categorical:
             raise ValueError(f"agent must have a categorical policy; its kind is {agent.kind}")
         self._policy, self._value = Perceptron(agent.policy), Perceptron(agent.value)
@@ -88,11 +92,19 @@ class PPO(ppo.PPO):
             raise ValueError("agent's policy and value network must not share parameters")
         self._slopes = np.zeros(sum(sizes), np.float32)  # of all in a row, for their norm
         pieces = np.split(self._slopes, np.cumsum(sizes[:-1]))
-        for w, piece in zip(self.parameters, pieces, strict=True):
-            w.grad = torch.from_numpy(piece).view_as(w)
+        self._grads = [
+            torch.from_numpy(piece).view_as(w)
+            for w, piece in zip(self.parameters, pieces, strict=True)
+        ]
         self.adam = torch.optim.Adam(
             self.parameters, settings.lr, eps=settings.adam_eps, fused=True
         )
+
+    def update(self, batch: Batch, progress: float = 0.0) -> ppo.UpdateRecord:
+        """Do what `companion.ppo.PPO.update` does."""
+        for w, grad in zip(self.parameters, self._grads, strict=True):
+            w.grad = grad  # zero_grad, called since the last update, has taken it away
+        return super().update(batch, progress)
 
     def _step(self, part: Samples, clip_scale: float) -> tuple[float, ...]:
         samples = Arrays(*(tensor.numpy() for tensor in part))
@@ -122,18 +134,20 @@ class Perceptron:
         network: what it shares the parameters and their `grad` with.
 
     Raises:
-        ValueError: the network has other layers.
+        ValueError: the network is of another kind (see `linear_layers`), or not float32.
     """
 
     def __init__(self, network: nn.Module) -> None:
-        modules = list(network) if isinstance(network, nn.Sequential) else [network]
-        self._layers = [module for module in modules[::2] if isinstance(module, nn.Linear)]
-        tanh = [module for module in modules[1::2] if isinstance(module, nn.Tanh)]
-        if len(modules) != len(self._layers) + len(tanh) or len(tanh) != len(self._layers) - 1:
-            raise ValueError(f"network must be of linear layers with tanh between; got {network}")
-        weights = [w for layer in self._layers for w in (layer.weight, layer.bias)]
-        if not all(isinstance(w, nn.Parameter) and w.requires_grad for w in weights):
-            raise ValueError(f"network must have biases, and no frozen parameter; got {network}")
+        self._layers = linear_layers(network)
+        if not self._layers:
+            raise ValueError(
+                "network must be of linear layers with tanh between them, of no subclass, each "
+                "with its own weight and bias, none computed or frozen, and have no hook or "
+                f"forward of its own; got {network}"
+            )
+        weights = list(network.parameters())
+        if others := {w.dtype for w in weights} - {torch.float32}:
+            raise ValueError(f"network must have float32 parameters; some are {others.pop()}")
         self.size = sum(w.numel() for w in weights)
         self._inputs: list[Floats] = []  # of each layer, in the last forward pass
 
