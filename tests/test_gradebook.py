@@ -20,10 +20,13 @@ from companion.grading import gradebook, masters
 from companion.grading.__main__ import main
 from companion.grading.course import write_course
 from companion.grading.desk import Desk, Record
-from companion.grading.export import total, write_all
+from companion.grading.export import part_rows, total, write_all
 from companion.grading.feedback import page
+from companion.grading.grade import Marking
 from companion.grading.gradebook import ASSIGNMENT, Written, default_url, written
+from companion.grading.hand_ins import HandIn
 from companion.grading.marker import PartResult
+from companion.grading.sandbox import Sandbox
 
 POINTS = sum(part.points for part in PARTS.values())
 NASTY = "<script>alert(1)</script><img src=\"http://x\" onerror='a'>&amp;\x1b[31m"
@@ -78,7 +81,7 @@ def mark_by_hand(desk: Desk, student: str, points: float, comment: str) -> None:
 
 def stands(desk: Desk, student: str) -> Written:
     """How the first written part of a student stands."""
-    return written([student], default_url(desk))[student][0]
+    return written(desk.records(), default_url(desk))[student][0]
 
 
 def table(file: Path) -> list[list[str]]:
@@ -101,7 +104,7 @@ def test_nbgrader_has_the_marks_and_waits_for_written_answers(desk):
 
 
 def _every(desk: Desk, student: str) -> list[Written]:
-    return written([student], default_url(desk))[student]
+    return written(desk.records(), default_url(desk))[student]
 
 
 def test_marks_by_hand_stay_until_the_text_changes(desk):
@@ -206,14 +209,14 @@ def test_who_could_not_be_marked_keeps_earlier_marks(desk):
     enter([Record("ada", "ada", "", problems=["could not be marked"])], desk, default_url(desk))
     with Gradebook(default_url(desk)) as book:
         assert book.find_submission(ASSIGNMENT, "ada").score == POINTS
-    assert written(["nobody"], default_url(desk)) == {}
+    assert written([record("nobody", False)], default_url(desk)) == {}
 
 
 @pytest.mark.parametrize("name", ["\udce9", "a'; DROP TABLE grade; --", NASTY, "=1"])
 def test_any_name_can_be_entered_and_exported(name, desk, tmp_path):
     desk.keep(record(name, True))
     enter(desk.records(), desk, default_url(desk))
-    found = written([name], default_url(desk))
+    found = written([desk.record(name)], default_url(desk))
     assert len(found[name]) == len(EXERCISES)
     (marks, *_) = write_all(desk.records(), found, tmp_path)
     rows = table(marks)[1:]
@@ -267,7 +270,7 @@ def test_whose_name_is_no_folders_can_be_marked_by_hand_as_well(name, desk, tmp_
     desk.keep(record(name, True, **{"20_1_written": "A proof."}))
     url = default_url(desk)
     enter(desk.records(), desk, url)
-    assert written([name], url)[name][0].waits
+    assert written(desk.records(), url)[name][0].waits
     write_course([desk.record(name)], tmp_path / "course", url)
     (folder,) = (tmp_path / "course" / "autograded").iterdir()
     with Gradebook(url) as book:
@@ -390,10 +393,46 @@ def test_a_page_says_in_a_line_what_was_not_handed_in():
     results = [PartResult(part.id, 0, part.points, "missing") for part in PARTS.values()]
     results[0] = PartResult("20-1-a", 2, 2, "right")
     shown = Tags(page(Record("ada", "ada", "key", results))).shown
-    assert shown.count("Nothing was handed in, of") == len(EXERCISES) - 1
+    assert shown.count("Nothing was handed in: 0 of") == len(EXERCISES) - 1
     assert "Exercise 20.8" in shown
     assert "Further exercise 1" in shown
     assert "further-1" not in shown
+
+
+def test_a_page_and_the_tables_tell_what_was_left_empty_from_what_is_not_there(desk, tmp_path):
+    """One word for the same thing, in automatic and written parts."""
+    folder = tmp_path / "cy"
+    texts = {f"{name}.ipynb": masters.written(v) for name, v in masters.student_versions().items()}
+    cut = texts["20-2.ipynb"][:-100]
+    masters.write(folder, {"20-1.ipynb": texts["20-1.ipynb"], "20-2.ipynb": cut})
+    marked = Marking(masters.released(), "secret", Sandbox()).student("cy", HandIn(folder))
+    enter([marked], desk, default_url(desk))
+    stand = written([marked], default_url(desk))["cy"]
+    rows = {row[1]: row[4] for row in part_rows(marked, stand)}
+    came_out = {"20-1": "not attempted", "20-2": "unreadable"}
+    assert rows == {part: came_out.get(part.rpartition("-")[0], "missing") for part in rows}
+    assert {f"{exercise}-written" for exercise in EXERCISES} <= {*rows}
+    shown = Tags(page(marked, stand)).shown
+    most = [
+        sum(part.points for part in PARTS.values() if part.id.startswith(f"{exercise}-"))
+        + next(one.max_points for one in stand if one.exercise == exercise)
+        for exercise in ("20-1", "20-2")
+    ]
+    assert f"Exercise 20.1\nNothing was attempted: 0 of {most[0]:g} points." in shown
+    assert f"Exercise 20.2\nThe notebook could not be read: 0 of {most[1]:g} points." in shown
+    assert shown.count("Nothing was handed in: 0 of") == len(EXERCISES) - 2
+
+
+def test_a_page_says_the_id_of_each_exercise_if_they_differ():
+    results = [PartResult(part.id, part.points, part.points, "right") for part in PARTS.values()]
+    ids = {"20-1": "bng", "20-2": "bng", "20-3": "bne"}
+    one = Record("ngbob", "bng", "key", results, typed=["bng", "bne"], ids=ids)
+    shown = Tags(page(one)).shown
+    assert "Exercise 20.2\nYour numbers derive from the id bng." in shown
+    assert "Exercise 20.3\nYour numbers derive from the id bne." in shown
+    assert shown.count("Your numbers derive") == 3
+    same = Record("ngbob", "bng", "key", results, typed=["bng"], ids=dict.fromkeys(ids, "bng"))
+    assert Tags(page(same)).shown.count("Your numbers derive from the id bng.") == 1
 
 
 def test_feedback_by_the_command_line_and_another_database(desk, tmp_path, capsys):

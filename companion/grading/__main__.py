@@ -156,7 +156,7 @@ def _written(arguments: argparse.Namespace, records: Sequence[Record]) -> dict[s
     desk = Desk(arguments.desk)
     url = arguments.db or default_url(desk)
     counts = desk.exercises
-    found = written([record.student for record in records], url)
+    found = written(records, url)
     return {name: [one for one in some if one.exercise in counts] for name, some in found.items()}
 
 

@@ -48,6 +48,7 @@ class Answers:
         texts: the written answers that differ from what was released, by the cell's name.
         problems: what could not be read.
         ids: by exercise, the id that the student typed in, where there is one.
+        unreadable: the exercises whose notebook, by its name, could not be read.
     """
 
     steps: Mapping[str, tuple[Step, ...]]
@@ -55,6 +56,7 @@ class Answers:
     texts: Mapping[str, str]
     problems: tuple[str, ...] = ()
     ids: Mapping[str, str] = field(default_factory=dict)
+    unreadable: frozenset[str] = frozenset()
 
     @property
     def typed(self) -> list[str]:
@@ -99,12 +101,14 @@ def answers(
     Returns:
         Answers; what can't be read is a problem in it, not an error.
     """
-    handed, problems = _handed(path, only)
+    handed, problems, unread = _handed(path, only)
     steps, others = {}, {}
     texts: dict[str, str] = {}
     ids = {}
     for exercise, cells in released.items():
         notebooks = _of_exercise(exercise, cells, handed, released)
+        if notebooks:
+            unread.discard(exercise)
         found = {
             str(cell.grade_id): _pieces(cell, notebooks, cells, names)
             for cell in cells
@@ -119,11 +123,14 @@ def answers(
         }
         if typed := _typed(found.get(STUDENT)):
             ids[exercise] = typed
-    return Answers(steps, others, texts, tuple(problems), ids)
+    return Answers(steps, others, texts, tuple(problems), ids, frozenset(unread & {*released}))
 
 
-def _handed(path: Path, only: Mapping[str, str] | None) -> tuple[list[_Notebook], list[str]]:
-    handed, problems = [], []
+def _handed(
+    path: Path, only: Mapping[str, str] | None
+) -> tuple[list[_Notebook], list[str], set[str]]:
+    """Return the notebooks, what could not be read, and the names of files that could not."""
+    handed, problems, unread = [], [], set()
     room, left = MOST_TEXT, MOST_CELLS
     for file in files.notebooks(path, only):
         try:
@@ -136,6 +143,7 @@ def _handed(path: Path, only: Mapping[str, str] | None) -> tuple[list[_Notebook]
                 raise Unreadable(f"with it there are {TOO_MUCH}; it was left out")
         except Unreadable as problem:
             problems.append(f"{file.name}: {problem}")
+            unread.add(_stem(file.name))
             continue
         room, left = room - size, left - len(cells)
         handed.append(_Notebook(file.name, cells))
@@ -143,7 +151,12 @@ def _handed(path: Path, only: Mapping[str, str] | None) -> tuple[list[_Notebook]
             problems.append(f"{file.name}: a cell was left out, {TOO_LONG}")
     if not handed and not problems:
         problems.append(f"{path.name}: there is no notebook in it")
-    return handed, problems
+    return handed, problems, unread
+
+
+def _stem(name: str) -> str:
+    """Return a file's name alone: without its folder or zip file, and without its end."""
+    return PurePath(name.rpartition(": ")[2]).stem
 
 
 def _of_exercise(
@@ -162,7 +175,7 @@ def _of_exercise(
     mine = []
     for notebook in handed:
         named = {cell.grade_id for cell in notebook.cells} & telling
-        same_name = PurePath(notebook.name).stem == exercise
+        same_name = _stem(notebook.name) == exercise
         alike = any(cell.source.strip() in own_texts for cell in notebook.cells)
         if named & ids or (not named and (same_name or alike)):
             changed = sum(

@@ -12,7 +12,7 @@ import os
 import re
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,7 @@ class Record:
         problems: what could not be read, or why the student could not be marked.
         typed: the ids that the student typed in, the most frequent one first.
         canvas: the hand-in's name is out of Canvas's download.
+        ids: by exercise, the id that was typed in there.
     """
 
     student: str
@@ -51,6 +52,7 @@ class Record:
     problems: Sequence[str] = ()
     typed: Sequence[str] = ()
     canvas: bool = False
+    ids: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def points(self) -> int:

@@ -13,7 +13,7 @@ from companion.exercises import EXERCISES, PARTS
 from companion.grading.desk import Record
 from companion.grading.export import number, total
 from companion.grading.gradebook import Written, waiting
-from companion.grading.marker import PartResult
+from companion.grading.marker import UNTRIED, PartResult
 
 # Nothing is fetched, and nothing could run.
 HEAD = """<!DOCTYPE html>
@@ -33,8 +33,14 @@ pre {{ white-space: pre-wrap; overflow-wrap: anywhere; background: #f4f4f4; padd
 </head>
 <body>
 <h1>Feedback for {student}</h1>
-<p>{points} of {most} points{waiting}. Your numbers derive from the id <b>{id}</b>.</p>
+<p>{points} of {most} points{waiting}. {own}</p>
 """
+OWN = "Your numbers derive from the id <b>{id}</b>."
+SEVERAL = "You typed several ids; the numbers of each exercise derive from its own."
+NOTHING = {
+    frozenset({"missing"}): "Nothing was handed in",
+    frozenset({"unreadable"}): "The notebook could not be read",
+}
 TABLE = """<table>
 <tr><th scope="col">Part</th><th scope="col">Points</th><th scope="col">What came out</th></tr>
 """
@@ -49,13 +55,14 @@ def page(record: Record, written: Sequence[Written] = ()) -> str:
     """
     points, most = total(record, written)
     waits = sum(one.waits for one in written)
+    several = len(record.typed) > 1
     lines = [
         HEAD.format(
             student=_text(record.student),
             points=number(points),
             most=number(most),
             waiting=f"; {waiting(waits)} to be marked" if waits else "",
-            id=_text(record.id),
+            own=SEVERAL if several else OWN.format(id=_text(record.id)),
         )
     ]
     lines += [f"<p>{_text(problem)}</p>\n" for problem in record.problems]
@@ -66,17 +73,20 @@ def page(record: Record, written: Sequence[Written] = ()) -> str:
             continue
         name = exercise.replace("20-", "Exercise 20.").replace("further-", "Further exercise ")
         lines.append(f"<h2>{name}</h2>\n")
-        statuses = {*(result.status for result in results), *(one.status for one in ones)}
-        if statuses <= {"missing", "not attempted"}:
-            lines.append(f"<p>Nothing was handed in, of {_most(results, ones)} points.</p>\n")
-        else:
-            rows = [*map(_part_row, results), *map(_written_row, ones)]
-            lines += [TABLE, *rows, "</table>\n"]
+        if several and exercise in record.ids:
+            lines.append(f"<p>{OWN.format(id=_text(record.ids[exercise]))}</p>\n")
+        lines.append(_came_out(results, ones))
     return "".join([*lines, "</body>\n</html>\n"])
 
 
-def _most(results: Sequence[PartResult], written: Sequence[Written]) -> float | int:
-    return number(sum(r.max_points for r in results) + sum(one.max_points for one in written))
+def _came_out(results: Sequence[PartResult], written: Sequence[Written]) -> str:
+    """Return an exercise's table, or a line if nothing in it was tried."""
+    both: list[PartResult | Written] = [*results, *written]
+    statuses = frozenset(one.status for one in both)
+    if statuses <= UNTRIED:
+        what = NOTHING.get(statuses, "Nothing was attempted")
+        return f"<p>{what}: 0 of {number(sum(one.max_points for one in both))} points.</p>\n"
+    return "".join([TABLE, *map(_part_row, results), *map(_written_row, written), "</table>\n"])
 
 
 def _part_row(result: PartResult) -> str:

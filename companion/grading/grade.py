@@ -59,6 +59,7 @@ class Marking:
         return Record(
             *(name, own, key, results, found.texts, found.problems, found.typed),
             canvas=hand_in.canvas,
+            ids=found.ids,
         )
 
 

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,6 +22,9 @@ STAMP = ""  # the name under which it says which marks were entered where
 LONGEST_NAME = 200  # bytes; files of that name begin with some more
 
 
+Stand = Literal["marked", "waits", "not attempted", "missing", "unreadable"]
+
+
 @dataclass(frozen=True)
 class Written:
     """How a student's written part stands.
@@ -30,14 +33,15 @@ class Written:
         exercise: "20-1" and so on.
         points: by hand; 0 while it waits, or if nothing was handed in.
         max_points: that can be reached.
-        status: "marked"; "waits" for marking by hand; "not attempted".
+        status: "marked"; "waits" for marking by hand; "not attempted", or what all automatic parts
+            of the exercise are, "missing" or "unreadable".
         comment: by the instructor, or "".
     """
 
     exercise: str
     points: float
     max_points: float
-    status: Literal["marked", "waits", "not attempted"]
+    status: Stand
     comment: str = ""
 
     @property
@@ -91,14 +95,16 @@ def enter(records: Iterable[Record], desk: Desk, url: str) -> Iterator[Record]:
             put(file, json.dumps({**texts, STAMP: stamp}))
 
 
-def written(students: Iterable[str], url: str) -> dict[str, list[Written]]:
+def written(records: Iterable[Record], url: str) -> dict[str, list[Written]]:
     """Return how the written parts stand of those students whom the gradebook knows."""
-    names = {student_id(student): student for student in students}
+    known = {student_id(record.student): record for record in records}
     found: dict[str, list[Written]] = {}
     with opened(url) as book:
         for student, exercise, *stands in _written_rows(book):
-            if student in names:
-                found.setdefault(names[student], []).append(_written(exercise, *stands))
+            if student in known:
+                record = known[student]
+                one = _written(exercise, *stands)
+                found.setdefault(record.student, []).append(_as_handed_in(one, record))
     return found
 
 
@@ -203,13 +209,22 @@ def _written(
     waits: bool,
     comment: str | None,
 ) -> Written:
-    status: Literal["marked", "waits", "not attempted"] = "not attempted"
+    status: Stand = "not attempted"
     if waits:
         status = "waits"
     elif by_hand is not None:
         status = "marked"
     # The points of an earlier text stay in the gradebook for whoever marks the new one.
     return Written(exercise, 0 if waits else points, most, status, comment or "")
+
+
+def _as_handed_in(one: Written, record: Record) -> Written:
+    """Use the automatic parts' word for a notebook that was not there, or could not be read."""
+    statuses = {r.status for r in record.results if r.part.rpartition("-")[0] == one.exercise}
+    for status in ("missing", "unreadable"):
+        if one.status == "not attempted" and statuses == {status}:
+            return replace(one, status=status)
+    return one
 
 
 def student_id(student: str) -> str:

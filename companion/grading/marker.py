@@ -24,11 +24,13 @@ Status = Literal[
     "wrong",
     "not attempted",
     "missing",
+    "unreadable",
     "error",
     "timeout",
     "crashed",
     "refused",
 ]
+UNTRIED: frozenset[str] = frozenset({"not attempted", "missing", "unreadable"})
 MESSAGE = 500  # characters of a student's own text in a message
 PRINTED = 2000
 
@@ -42,9 +44,10 @@ class PartResult:
         points: reached.
         max_points: that can be reached.
         status: "right"; "wrong"; "not attempted": the cell is as released, or its function gives
-            nothing; "missing": there is no such cell, or it does not define the name; "error": an
-            exception; "timeout": too slow; "crashed": its process ended or used too much memory;
-            "refused": what it gave is not numbers.
+            nothing; "missing": there is no such cell, or it does not define the name;
+            "unreadable": its notebook could not be read; "error": an exception; "timeout": too
+            slow; "crashed": its process ended or used too much memory; "refused": what it gave is
+            not numbers.
         misconception: the name of the likely mistake, or None.
         message: a sentence or two; no hidden case and no expected value. Parts of it may be the
             student's own text.
@@ -92,8 +95,12 @@ def mark(
     with Runs(answers, student, sandbox or Sandbox()) as runs:
         for part in parts:
             begin = time.perf_counter()
-            own = answers.ids.get(part.id.rpartition("-")[0], student)
-            result = _mark(part, steps.get(part.id), runs, own, secret)
+            exercise = part.id.rpartition("-")[0]
+            own = answers.ids.get(exercise, student)
+            if exercise in answers.unreadable:
+                result = _result(part, "unreadable", "The notebook could not be read.")
+            else:
+                result = _mark(part, steps.get(part.id), runs, own, secret)
             results.append(replace(result, seconds=time.perf_counter() - begin))
     return results
 

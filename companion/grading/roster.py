@@ -17,6 +17,7 @@ from pathlib import Path
 
 from companion.grading.desk import Record
 from companion.grading.lms import identities
+from companion.grading.marker import UNTRIED
 
 # Columns of Canvas's and Moodle's lists, and of lists by hand, that say who a student is.
 WHO = {
@@ -106,7 +107,7 @@ def same_id(records: Iterable[Record]) -> dict[str, list[str]]:
 
 
 def _ids(record: Record) -> list[str]:
-    tried = any(r.status not in ("not attempted", "missing") for r in record.results)
+    tried = any(result.status not in UNTRIED for result in record.results)
     if not record.typed and tried:
         return [f"{record.student}: no id was typed in; the numbers derive from {record.id}"]
     if len(record.typed) > 1:

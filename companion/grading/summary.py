@@ -11,8 +11,8 @@ from companion.exercises import EXERCISES, PARTS
 from companion.grading.desk import Record
 from companion.grading.export import number, possible, total, write_table
 from companion.grading.gradebook import Written, waiting
+from companion.grading.marker import UNTRIED
 
-UNTRIED = ("not attempted", "missing")
 HARD = 0.5  # a part is hard if those who tried it have less than this share of its points
 FEWEST_TRIED = 5  # below which nothing is said of how hard a part is
 WIDTH_OF_TITLE = 44
@@ -124,7 +124,7 @@ def _by_hand(exercise: str, ones: Sequence[Written], students: int) -> PartSumma
         "written part",
         ones[0].max_points,
         students=students,
-        tried=students - statuses["not attempted"] - (students - len(ones)),
+        tried=sum(one.status not in UNTRIED for one in ones),
         right=sum(one.status == "marked" and one.points >= one.max_points for one in ones),
         marked=students - statuses["waits"],
         points=sum(one.points for one in ones if not one.waits),
