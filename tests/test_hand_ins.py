@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import shutil
 import zipfile
 from pathlib import Path
@@ -158,9 +159,10 @@ def test_a_wrong_id_loses_nothing_and_is_reported(flat, tmp_path, capsys):
     with (tmp_path / "desk" / "canvas.csv").open(encoding="utf-8-sig", newline="") as opened:
         rows = [*csv.reader(opened)]
     assert [row[:2] for row in rows[2:]] == [
-        ["doejane", "12345"],
-        ["ngbob", "12346"],
-        ["ngbob", "12347"],
+        ["Doe, Jane", "12345"],
+        ["Ng, Bob", "12346"],
+        ["Ng, Bob", "12347"],
+        ["Roe, Cy", "12348"],
     ]
     assert main(["status", "--desk", str(tmp_path / "desk")]) == 0  # the roster was kept
     assert "which is not on the roster" in capsys.readouterr().err
@@ -240,6 +242,35 @@ def test_canvas_students_by_number(tmp_path):
         ["doejane", "12345", "", "", "", "2"],
         ["student_01", "", "", "student_01", "", "2"],
     ]
+
+
+def lms_rows(roster: str, records: list[Record], folder: Path) -> list[list[list[str]]]:
+    """The rows of canvas.csv and moodle.csv below their heads."""
+    (folder / "roster.csv").write_text(roster, encoding="utf-8")
+    _, *files = write_all(records, {}, folder, read_roster(folder / "roster.csv"))
+    tables = [[*csv.reader(io.StringIO(file.read_text(encoding="utf-8-sig")))] for file in files]
+    return [tables[0][2:], tables[1][1:]]
+
+
+def test_tables_take_names_and_numbers_from_the_roster(tmp_path):
+    """Who handed in nothing has a row with 0 points; who is not on the roster keeps the name."""
+    by_hand = "name,login,email\nAnna A,anna,anna@x.org\nBo B,bo,bo@x.org\n"
+    canvas, moodle = lms_rows(by_hand, [record("anna"), record("eve")], tmp_path)
+    assert canvas == [
+        ["Anna A", "", "", "anna", "", "2"],
+        ["eve", "", "", "eve", "", "2"],
+        ["Bo B", "", "", "bo", "", "0"],
+    ]
+    assert [row[:3] for row in moodle] == [["", "Anna A", "2"], ["", "eve", "2"], ["", "Bo B", "0"]]
+    canvas_list = """Student,ID,SIS User ID,SIS Login ID,Section
+    Points Possible,,,,
+"Doe, Jane",12345,U1,jdoe,Monday
+"""
+    (row,), _ = lms_rows(canvas_list, [record("doejane_12345", canvas=True)], tmp_path)
+    assert row == ["Doe, Jane", "12345", "U1", "jdoe", "Monday", "2"]
+    moodle_list = "First name,Last name,ID number,Email address\nCy,Roe,7,cyroe@x.org\n"
+    _, (row,) = lms_rows(moodle_list, [record("Cy Roe_4_assignsubmission_file")], tmp_path)
+    assert row[:3] == ["Participant 4", "Cy Roe", "2"]
 
 
 def test_a_name_that_ends_with_a_number_is_nobodys_number_elsewhere(tmp_path):

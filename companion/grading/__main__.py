@@ -15,6 +15,7 @@ from companion.grading.words import parser
 
 if TYPE_CHECKING:
     from companion.grading.gradebook import Written
+    from companion.grading.roster import Student
 
 NO_FILTER = """\
 companion-desk: there is no filter of system calls for this processor; the sandbox is made of
@@ -115,7 +116,8 @@ def export(arguments: argparse.Namespace) -> int:
 
     records = _records(arguments.desk)
     written = _written(arguments, records)
-    files = write_all(records, written, arguments.to or arguments.desk)
+    folder = arguments.to or arguments.desk
+    files = write_all(records, written, folder, _roster(arguments.desk) or ())
     print(f"{len(records)} students: {', '.join(map(str, files))}")
     if waits := sum(one.waits for some in written.values() for one in some):
         print(f"{waiting(waits)} to be marked by hand; no points until then.")
@@ -168,12 +170,18 @@ def _records(folder: Path) -> list[Record]:
 
 
 def _print_problems(records: Sequence[Record], desk: Path) -> None:
-    from companion.grading.roster import KEPT, misfits, read_roster
+    from companion.grading.roster import misfits
 
-    roster = read_roster(desk / KEPT) if (desk / KEPT).exists() else None
+    roster = _roster(desk)
     lines = [f"{record.student}: {problem}" for record in records for problem in record.problems]
     for line in lines + misfits(records, roster):
         print(_plain(line), file=sys.stderr)
+
+
+def _roster(desk: Path) -> list[Student] | None:
+    from companion.grading.roster import KEPT, read_roster
+
+    return read_roster(desk / KEPT) if (desk / KEPT).exists() else None
 
 
 def _plain(text: str) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from companion.grading.desk import Record
 from companion.grading.gradebook import Written
 from companion.grading.lms import canvas_student, moodle_student
+from companion.grading.roster import LOGIN, Student, absent, rows_of
 
 COLUMNS = ("student", "part", "points", "max points", "status", "misconception")
 TITLE = "Chapter 20"
@@ -44,20 +45,27 @@ def possible(records: Sequence[Record], written: Mapping[str, Sequence[Written]]
 
 
 def write_all(
-    records: Sequence[Record], written: Mapping[str, Sequence[Written]], folder: Path
+    records: Sequence[Record],
+    written: Mapping[str, Sequence[Written]],
+    folder: Path,
+    roster: Sequence[Student] = (),
 ) -> list[Path]:
     """Write marks.csv (every part), canvas.csv and moodle.csv (totals), and return their paths.
 
     Canvas and Moodle find a student by the number in the hand-in's name as it was downloaded from
-    there; or else Canvas by login, Moodle by the full name.
+    there; or else Canvas by login, Moodle by the full name. What the roster has of these is taken
+    from there, and who is on it and handed in nothing has 0 points.
     """
     folder.mkdir(parents=True, exist_ok=True)
     parts = [row for one in records for row in part_rows(one, written.get(one.student, ()))]
-    totals = [(one, number(total(one, written.get(one.student, ()))[0])) for one in records]
+    totals = [
+        (one, _row_of(one, roster), number(total(one, written.get(one.student, ()))[0]))
+        for one in records
+    ] + [(Record("", "", ""), row, 0) for row in absent(records, roster)]
     most = number(possible(records, written))
     canvas: Rows = [("    Points Possible", "", "", "", "", most)]
-    canvas += [(*_canvas_row(one), points) for one, points in totals]
-    moodle: Rows = [(*moodle_student(one.student), points, most) for one, points in totals]
+    canvas += [(*_canvas_row(one, row), points) for one, row, points in totals]
+    moodle: Rows = [(*_moodle_row(one, row), points, most) for one, row, points in totals]
     head = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section", TITLE)
     return [
         write_table(folder / "marks.csv", COLUMNS, parts),
@@ -68,11 +76,32 @@ def write_all(
     ]
 
 
-def _canvas_row(record: Record) -> tuple[str, ...]:
+def _row_of(record: Record, roster: Sequence[Student]) -> Student:
+    """Return a student's row of the roster; an empty one if there is none, or more than one."""
+    rows = rows_of(record, roster)
+    return rows[0] if len(rows) == 1 else Student("", frozenset())
+
+
+def _canvas_row(record: Record, row: Student) -> tuple[str, ...]:
     """Return a student's cells under Student, ID, SIS User ID, SIS Login ID and Section."""
     student = record.student
     user, name = canvas_student(student) if record.canvas else ("", student)
-    return (name, user, "", "" if user else student, "")
+    login = row.cell(*LOGIN) or ("" if user else student)
+    number_there = user or row.canvas_number
+    section = row.cell("section")
+    return (
+        row.full_name or name or row.name,
+        number_there,
+        row.cell("sis user id"),
+        login,
+        section,
+    )
+
+
+def _moodle_row(record: Record, row: Student) -> tuple[str, str]:
+    """Return a student's cells under Identifier and Full name."""
+    identifier, name = moodle_student(record.student)
+    return identifier or row.cell("identifier"), row.full_name or name or row.name
 
 
 def write_table(file: Path, head: Sequence[str], rows: Iterable[Sequence[object]]) -> Path:

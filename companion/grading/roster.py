@@ -11,8 +11,8 @@ import csv
 import io
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from companion.grading.desk import Record
@@ -30,12 +30,38 @@ NOBODY = {"Points Possible", "Student, Test"}  # rows in Canvas's list
 DELIMITERS = ",;\t"
 
 
+FULL_NAME = ("full name", "name", "student")
+LOGIN = ("sis login id", "login id", "login", "username", "user name")
+
+
 @dataclass(frozen=True)
 class Student:
-    """A row of the class's list: a name to show, and all that may stand for the student."""
+    """A row of the class's list: a name to show, and all that may stand for the student.
+
+    Args:
+        name: to show.
+        keys: that stand for the student.
+        cells: by the column's name in small letters.
+    """
 
     name: str
     keys: frozenset[str]
+    cells: Mapping[str, str] = field(default_factory=dict)
+
+    def cell(self, *columns: str) -> str:
+        """Return what stands in the first of some columns that has anything, or ""."""
+        return next((self.cells[name] for name in columns if self.cells.get(name)), "")
+
+    @property
+    def full_name(self) -> str:
+        """Return the name in one column or in Moodle's two, or ""."""
+        parts = (self.cell("first name"), self.cell("last name", "surname"))
+        return self.cell(*FULL_NAME) or " ".join(filter(None, parts))
+
+    @property
+    def canvas_number(self) -> str:
+        """Return Canvas's number: the id in Canvas's list, which has columns of its own beside."""
+        return self.cells.get("id", "") if {"sis user id", "sis login id"} & {*self.cells} else ""
 
 
 def read_roster(file: Path) -> list[Student]:
@@ -53,13 +79,15 @@ def read_roster(file: Path) -> list[Student]:
         raise ValueError(f"{file}: the roster must be a CSV file in UTF-8") from None
     delimiter = max(DELIMITERS, key=text.partition("\n")[0].count)
     rows = [*csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)]
-    used = [k for k, name in enumerate(rows[0] if rows else ()) if name.strip().casefold() in WHO]
+    head = [name.strip().casefold() for name in rows[0]] if rows else []
+    used = [k for k, name in enumerate(head) if name in WHO]
     students = []
     for row in rows[1:]:
         cells = [row[k].strip() for k in used or range(len(row)) if k < len(row)]
         keys = {key for cell in cells for key in (squeezed(cell), local_part(cell)) if key}
         if keys and cells[0] not in NOBODY:
-            students.append(Student(next(filter(None, cells)), frozenset(keys)))
+            by_name = dict(zip(head, map(str.strip, row), strict=False))
+            students.append(Student(next(filter(None, cells)), frozenset(keys), by_name))
     if not students:
         raise ValueError(f"{file}: the roster holds nobody below its first line")
     return students
@@ -136,10 +164,8 @@ def _against_names(records: Sequence[Record]) -> list[str]:
 
 def _against_roster(records: Sequence[Record], roster: Sequence[Student]) -> list[str]:
     found: list[str] = []
-    seen: set[frozenset[str]] = set()
     for record in records:
         rows = rows_of(record, roster)
-        seen.update(row.keys for row in rows)
         if len(rows) != 1:
             how = f"{len(rows)} times" if rows else "not"
             found.append(f"{record.student}: is {how} on the roster")
@@ -149,10 +175,14 @@ def _against_roster(records: Sequence[Record], roster: Sequence[Student]) -> lis
                 owners = [row.name for row in roster if squeezed(typed) in row.keys]
                 whose = f"which is {owners[0]}'s on the roster" if owners else ""
                 found.append(_typed(record, typed, whose or "which is not on the roster"))
-    absent = [row.name for row in roster if row.keys not in seen]
-    return found + (
-        [f"on the roster, but handed in nothing: {'; '.join(absent)}"] if absent else []
-    )
+    names = "; ".join(row.name for row in absent(records, roster))
+    return found + ([f"on the roster, but handed in nothing: {names}"] if names else [])
+
+
+def absent(records: Sequence[Record], roster: Sequence[Student]) -> list[Student]:
+    """Return the rows of those who handed in nothing."""
+    seen = {row.keys for record in records for row in rows_of(record, roster)}
+    return [row for row in roster if row.keys not in seen]
 
 
 def rows_of(record: Record, roster: Sequence[Student]) -> list[Student]:
