@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 
 import gymnasium as gym
@@ -13,10 +12,12 @@ import torch
 
 from companion import ablation, ablation_lines
 from companion.ablation import AblationRun, AblationSettings, Agent, Samples
+from companion.ablation_records import Records, repeated_reference, summarized
 from companion.batch import Batch
 from companion.compiled import agent as kernels
 from companion.compiled import ppo
 from companion.rollout import episodes
+from companion.threads import one_thread
 from tests.test_compiled import python
 
 
@@ -26,7 +27,7 @@ def collected() -> tuple[Agent, Batch, Samples]:
     settings = AblationSettings(seed=0)
     agent = ablation.initial_agent(0)
     rng = np.random.default_rng(0)
-    with ablation.one_thread(), gym.make("CartPole-v1", max_episode_steps=30) as env:
+    with one_thread(), gym.make("CartPole-v1", max_episode_steps=30) as env:
         env.reset(seed=0)
         batch = episodes(env, ablation.sampled(agent.policy, rng), 8)
         ablation.fit_critic(agent, batch)
@@ -164,57 +165,36 @@ def test_it_starts_from_the_readable_ones_networks() -> None:
     np.testing.assert_allclose(ppo.run(settings).parameters, first, atol=1e-7)
 
 
-# Of `companion.ablation.run`, mean and standard deviation over seeds: 48 without the clip, of which
-# 25 were dead, and 24 with it. Half an hour of one core, so not measured again here.
-REFERENCE_SEEDS, REFERENCE_DEAD = {None: 48, 0.2: 24}, {None: 25, 0.2: 0}
-REFERENCE = {
-    (None, "outside, all epochs"): (0.1704, 0.0913),
-    (None, "outside, last epoch"): (0.2433, 0.1331),
-    (None, "entropy, first five"): (0.2452, 0.0742),
-    (None, "entropy, last five"): (0.0710, 0.0755),
-    (0.2, "outside, all epochs"): (0.0573, 0.0082),
-    (0.2, "outside, last epoch"): (0.0552, 0.0089),
-    (0.2, "entropy, first five"): (0.6504, 0.0100),
-    (0.2, "entropy, last five"): (0.2460, 0.0107),
-}
-LINES: dict[str, Callable[[AblationRun], float]] = {
-    "outside, all epochs": lambda one: one.outside.mean(),
-    "outside, last epoch": lambda one: one.outside[:, -1].mean(),
-    "entropy, first five": lambda one: one.entropy[:5].mean(),
-    "entropy, last five": lambda one: one.entropy[-5:].mean(),
-}
-
-
 @pytest.fixture(scope="module")
-def pooled() -> dict[float | None, list[AblationRun]]:
-    return {clip: ppo.run_all(ablation_lines.settings(clip, range(48))) for clip in (0.2, None)}
+def pooled() -> dict[str, Records]:
+    clips = {"clipped": 0.2, "no clip": None}
+    return {
+        name: summarized(ppo.run_all(ablation_lines.settings(clip, range(48))))
+        for name, clip in clips.items()
+    }
 
 
-def test_clipped_runs_never_die(pooled: dict[float | None, list[AblationRun]]) -> None:
-    assert not any(one.dead for one in pooled[0.2])
+def test_clipped_runs_never_die(pooled: dict[str, Records]) -> None:
+    assert not pooled["clipped"].dead.any()
+    assert not repeated_reference()["clipped"].dead.any()
 
 
-def test_unclipped_runs_die_as_often_as_the_references(
-    pooled: dict[float | None, list[AblationRun]],
-) -> None:
+def test_unclipped_runs_die_as_often_as_the_references(pooled: dict[str, Records]) -> None:
     """Within the 99 % interval of the difference of two proportions; and about half."""
-    dead = sum(one.dead for one in pooled[None])
-    p, q = dead / 48, REFERENCE_DEAD[None] / REFERENCE_SEEDS[None]
+    p, q = (some["no clip"].dead.mean() for some in (pooled, repeated_reference()))
     assert abs(p - q) < 2.58 * math.sqrt((p * (1 - p) + q * (1 - q)) / 48)
     assert 0.3 < p < 0.7
 
 
-@pytest.mark.parametrize(("clip_range", "line"), REFERENCE)
+@pytest.mark.parametrize("name", ["clipped", "no clip"])
+@pytest.mark.parametrize("line", ["outside", "outside_last", "entropy_first", "entropy_last"])
 def test_means_over_seeds_are_the_references(
-    pooled: dict[float | None, list[AblationRun]], clip_range: float | None, line: str
+    pooled: dict[str, Records], name: str, line: str
 ) -> None:
     """Within the 99 % interval of the difference of two means."""
-    ours = np.array([LINES[line](one) for one in pooled[clip_range]])
-    mean, deviation = REFERENCE[clip_range, line]
-    error = math.hypot(
-        deviation / math.sqrt(REFERENCE_SEEDS[clip_range]), ours.std(ddof=1) / math.sqrt(48)
-    )
-    assert ours.mean() == pytest.approx(mean, abs=2.58 * error)
+    ours, reference = (getattr(some[name], line) for some in (pooled, repeated_reference()))
+    error = math.hypot(ours.std(ddof=1), reference.std(ddof=1)) / math.sqrt(48)
+    assert abs(ours.mean() - reference.mean()) < 2.58 * error
 
 
 def test_a_second_process_compiles_nothing() -> None:
