@@ -64,7 +64,9 @@ def submissions(tmp_path: Path) -> Path:
 
 
 @needs_sandbox
-def test_a_class_is_marked_and_only_what_changed_is_marked_again(submissions, tmp_path):
+def test_a_class_is_marked_and_only_what_changed_is_marked_again(
+    submissions, tmp_path, monkeypatch
+):
     desk = Desk(tmp_path / "desk")
     graded = grade(submissions, desk, SANDBOX)
     assert (sorted(graded.marked), graded.unchanged) == (["ada", "bob", "cy"], [])
@@ -77,7 +79,10 @@ def test_a_class_is_marked_and_only_what_changed_is_marked_again(submissions, tm
     assert {result.status for result in cy.results[: len(OF_20_1)]} == {"not attempted"}
     assert {result.status for result in cy.results[len(OF_20_1) :]} == {"missing"}
 
-    again = grade(submissions, desk, SANDBOX)
+    # Where nothing has changed, no worker is started to find it out.
+    with monkeypatch.context() as patched:
+        patched.delattr("companion.grading.grade.joblib.Parallel")
+        again = grade(submissions, desk, SANDBOX)
     assert (again.marked, again.unchanged) == ([], ["ada", "bob", "cy"])
     hand_in(submissions / "bob", "bob")
     assert grade(submissions, desk, SANDBOX).marked == ["bob"]
@@ -339,6 +344,8 @@ def test_what_was_released_counts_and_nothing_else(tmp_path, monkeypatch, capsys
     )
     with zipfile.ZipFile(tmp_path / "['20-3'].zip") as archive:
         assert archive.namelist() == ["20-3.ipynb"]
+    assert main(["release", str(tmp_path / "one.zip"), "20-1", *options]) == 0
+    assert "one.zip: 1 notebook with no line" in capsys.readouterr().out
     assert main(["release", str(tmp_path / "x"), "20-9", *options]) == 1
     assert "no exercise 20-9; there are 20-1, 20-2," in capsys.readouterr().err
 

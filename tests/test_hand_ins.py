@@ -225,6 +225,12 @@ def test_a_roster_of_nobody_is_refused(raw, tmp_path, capsys):
         read_roster(tmp_path / "roster.csv")
 
 
+def test_a_roster_that_is_not_there_is_named_in_a_sentence(tmp_path, capsys):
+    options = ["--roster", str(tmp_path / "nosuch.csv"), "--desk", str(tmp_path / "desk")]
+    assert main(["grade", str(tmp_path), *options]) == 1
+    assert f"{tmp_path / 'nosuch.csv'}: there is no such roster\n" in capsys.readouterr().err
+
+
 def test_further_attempts_keep_their_names(tmp_path):
     for exercise in EXERCISES:
         masters.write(tmp_path, {f"roe_1_{len(exercise)}_{exercise}-2.ipynb": "{}"})

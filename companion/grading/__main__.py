@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from companion.exercises import EXERCISES
 from companion.grading.desk import Desk, Record, file_name
-from companion.grading.words import parser
+from companion.grading.words import counted, parser
 
 if TYPE_CHECKING:
     from companion.grading.gradebook import Written
@@ -52,8 +52,8 @@ def release(arguments: argparse.Namespace) -> int:
     names = release(arguments.target, exercises or EXERCISES)
     if exercises or desk.released.exists():
         desk.release(exercises or EXERCISES)
-    print(f"{arguments.target}: {len(names)} notebooks. No solution is in them; as they are, they")
-    print("get no point, and the masters get all.")
+    print(f"{arguments.target}: {counted(len(names), 'notebook')} with no line of a solution;")
+    print("worth no point as released, and all with the masters' answers.")
     return 0
 
 
@@ -66,6 +66,7 @@ def grade(arguments: argparse.Namespace) -> int:
     from companion.grading.seccomp import program
 
     desk = Desk(arguments.desk)
+    _say("Checking the sandbox and what has changed.")
     sandbox = Sandbox(unsafe=arguments.unsafe)
     if arguments.db:
         with opened(arguments.db):
@@ -73,13 +74,16 @@ def grade(arguments: argparse.Namespace) -> int:
     if not sandbox.unsafe and program() is None:
         print(NO_FILTER, file=sys.stderr)
     if arguments.roster:
+        if not arguments.roster.is_file():
+            raise ValueError(f"{arguments.roster}: there is no such roster")
         read_roster(arguments.roster)
         desk.make()
         (desk.folder / KEPT).write_bytes(arguments.roster.read_bytes())
     graded = grade(
         arguments.submissions, desk, sandbox, arguments.jobs, arguments.again, arguments.dask
     )
-    print(f"{len(graded.marked)} students marked, {len(graded.unchanged)} unchanged.")
+    print(f"{counted(len(graded.marked), 'student')} marked, {len(graded.unchanged)} unchanged.")
+    _say("Entering marks in the gradebook.")
     from companion.grading.course import write_course
     from companion.grading.gradebook import default_url, enter
 
@@ -118,7 +122,7 @@ def export(arguments: argparse.Namespace) -> int:
     written = _written(arguments, records)
     folder = arguments.to or arguments.desk
     files = write_all(records, written, folder, _roster(arguments.desk) or ())
-    print(f"{len(records)} students: {', '.join(map(str, files))}")
+    print(f"{counted(len(records), 'student')}: {', '.join(map(str, files))}")
     if waits := sum(one.waits for some in written.values() for one in some):
         print(f"{waiting(waits)} to be marked by hand; no points until then.")
     _print_problems(records, arguments.desk)
@@ -136,7 +140,7 @@ def feedback(arguments: argparse.Namespace) -> int:
     for record in records:
         text = page(record, written.get(record.student, ()))
         (folder / f"{file_name(record.student)}.html").write_text(text, encoding="utf-8")
-    print(f"{folder}: {len(records)} pages.")
+    print(f"{folder}: {counted(len(records), 'page')}.")
     return 0
 
 
@@ -176,6 +180,11 @@ def _print_problems(records: Sequence[Record], desk: Path) -> None:
     lines = [f"{record.student}: {problem}" for record in records for problem in record.problems]
     for line in lines + misfits(records, roster):
         print(_plain(line), file=sys.stderr)
+
+
+def _say(doing: str) -> None:
+    """Say what takes a while."""
+    print(doing, file=sys.stderr, flush=True)
 
 
 def _roster(desk: Path) -> list[Student] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -41,15 +41,19 @@ class Marking:
         texts = [repr(self.released[exercise]) for exercise in sorted(self.released)]
         return marking_key(self.secret, repr(self.sandbox), texts)
 
-    def student(self, name: str, hand_in: HandIn, kept: str | None = None) -> Record | None:
-        """Mark a student, or return None if the key of what is kept says that nothing has changed.
+    def same(self, hand_in: HandIn, kept: str | None) -> bool:
+        """Say whether a key that was kept is of this hand-in, marked like this."""
+        if not kept:
+            return False
+        try:
+            return hand_in_key(hand_in, self.key) == kept
+        except Exception:  # to mark it will say what is wrong
+            return False
 
-        What goes wrong is a problem of this student alone.
-        """
+    def student(self, name: str, hand_in: HandIn) -> Record:
+        """Mark a student; what goes wrong is a problem of this student alone."""
         try:
             key = hand_in_key(hand_in, self.key)
-            if key == kept:
-                return None
             found = answers(hand_in.path, self.released, masters.NAMES, hand_in.files)
             own = [*found.typed, name][0]
             results = mark(found, PARTS.values(), own, self.secret, self.sandbox)
@@ -105,16 +109,17 @@ def grade(
     found = hand_ins(submissions.resolve())
     students = {name: one for name, one in found.items() if one.path.resolve() != own}
     marking = Marking(masters.released(), desk.secret, sandbox)
-    kept = {name: None if again else desk.key(name) for name in students}
-    tasks = (joblib.delayed(marking.student)(name, students[name], kept[name]) for name in students)
-    marked = []
+    # Here, and not where students are marked: to start that takes longer than to look.
+    unchanged = {n for n, one in students.items() if not again and marking.same(one, desk.key(n))}
+    todo = [name for name in students if name not in unchanged]
+    if not todo:
+        return Graded([], sorted(unchanged))
     with backend(scheduler):
         parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")
-        for record in _shown(parallel(tasks), len(students)):
-            if record is not None:
-                desk.keep(_with_earlier(record, desk.record(record.student)))
-                marked.append(record.student)
-    return Graded(marked, sorted(students.keys() - set(marked)))
+        records = parallel(joblib.delayed(marking.student)(name, students[name]) for name in todo)
+        for record in tqdm(records, total=len(todo), unit="student"):
+            desk.keep(_with_earlier(record, desk.record(record.student)))
+    return Graded(sorted(todo), sorted(unchanged))
 
 
 def _with_earlier(record: Record, earlier: Record | None) -> Record:
@@ -123,8 +128,3 @@ def _with_earlier(record: Record, earlier: Record | None) -> Record:
         return record
     problems = [f"{problem}; the marks are those from before" for problem in record.problems]
     return replace(earlier, key="", problems=[*dict.fromkeys([*earlier.problems, *problems])])
-
-
-def _shown(records: Iterable[Record | None], total: int) -> Iterator[Record | None]:
-    """Yield records under a progress bar with the time left."""
-    yield from tqdm(records, total=total, unit="student", disable=not total)

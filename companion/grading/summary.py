@@ -12,6 +12,7 @@ from companion.grading.desk import Record
 from companion.grading.export import number, possible, total, write_table
 from companion.grading.gradebook import Written, waiting
 from companion.grading.marker import UNTRIED
+from companion.grading.words import counted
 
 HARD = 0.5  # a part is hard if those who tried it have less than this share of its points
 FEWEST_TRIED = 5  # below which nothing is said of how hard a part is
@@ -138,8 +139,8 @@ def table(summary: Summary) -> str:
     points = sorted(summary.totals)
     middle = (points[(len(points) - 1) // 2] + points[len(points) // 2]) / 2
     lines = [
-        f"{len(points)} students, {number(summary.most)} points: median {number(middle)}, "
-        f"from {number(points[0])} to {number(points[-1])}"
+        f"{counted(len(points), 'student')}, {number(summary.most)} points: "
+        f"median {number(middle)}, from {number(points[0])} to {number(points[-1])}"
     ]
     if summary.waiting:
         lines.append(f"{waiting(summary.waiting)} to be marked by hand")

@@ -35,6 +35,15 @@ mark without a sandbox where there is none: a student's code can then read and c
 whatever you can"""
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    >>> counted(1, "student"), counted(0, "page")
+    ('1 student', '0 pages')
+    """
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 WRITERS = {  # where each writes if not told otherwise, and what
     "export": (
         "the desk's",
