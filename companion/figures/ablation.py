@@ -47,7 +47,7 @@ def draw_runs(clip_range: float, epochs: str, lr: float, entropy_coefficient: fl
         handles=[alive, dead], loc="outside upper center", ncols=2, frameon=False, fontsize=8
     )
     alt = (
-        f"Mean return of each batch over 60 updates, {SHOWN} agents a panel, {epochs} epochs,"
+        f"Mean return of each batch over 60 updates, {SHOWN} agents a panel, K = {epochs},"
         f" clip range {clip_range:.3g}. Clipped: {numbers['clipped: dead']} dead, the last ten"
         f" updates average {numbers['clipped: last ten updates']}. Without the clip:"
         f" {numbers['no clip: dead']} dead, {numbers['no clip: last ten updates']}."

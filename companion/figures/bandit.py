@@ -99,7 +99,8 @@ def draw_epochs(clip_range: float, beta: float, epochs: int, lr: float, seed: in
     _limit(axes)
     alt = (
         f"Mean KL, share of samples outside [{1 - clip_range:.2f}, {1 + clip_range:.2f}], largest"
-        f" ratio and true improvement after each of {epochs} epochs on one batch, seed {seed}."
+        f" ratio and true improvement after each epoch on one batch, up to epoch"
+        f" {epochs}, seed {seed}."
         f" At the end: {'; '.join(f'{name}: {value}' for name, value in numbers.items())}."
     )
     return Drawing(figure, numbers, alt)

@@ -12,6 +12,7 @@ from companion.figures.greek import ALPHA
 from companion.figures.style import BLUE, GREEN, INK, ORANGE, legend_above, panels
 from companion.improvement import performance_difference, surrogate, surrogate_gain
 from companion.mdp import TabularMDP, chain, evaluate, expected_return, random_mdp, two_state_trap
+from companion.mirror_example import NEGLIGIBLE
 from companion.policy import FloatArray, greedy, mixture, random_policy, uniform
 from companion.sampling import effective_sample_share, trajectories
 
@@ -82,10 +83,11 @@ def draw_line(alpha: float, example: str) -> Drawing:
         "surrogate's promise L - J(old)": promised,
         "error L - J(new)": promised - gain,
     }
+    promise, gained = (0.0 if abs(x) <= NEGLIGIBLE else x for x in (promised, gain))
     alt = (
         f"Left: return and surrogate against the distance to another policy in the {example} MDP;"
-        f" at alpha = {alpha:.3g} the surrogate promises a gain of {promised:.3g} and the return"
-        f" gains {gain:.3g}. Right: their difference grows with the square of the distance."
+        f" at alpha = {alpha:.3g} the surrogate promises a gain of {promise:.3g} and the return"
+        f" gains {gained:.3g}. Right: their difference grows with the square of the distance."
     )
     return Drawing(figure, numbers, alt)
 

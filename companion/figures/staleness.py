@@ -50,7 +50,7 @@ def draw_staleness(clip_range: float, epochs: int) -> Drawing:
     left.legend(frameon=False, fontsize=8, loc="lower left")
     alt = (
         f"Left: effective sample size after each of {MOST} steps on one first batch of"
-        f" {len(r)} samples. Right: histogram of the ratios after {epochs} steps, with the band"
+        f" {len(r)} samples. Right: histogram of the ratios after step {epochs}, with the band"
         f" [{1 - clip_range:.2f}, {1 + clip_range:.2f}] dotted. Clipped: {numbers['clipped']}."
         f" Without the clip: {numbers['no clip']}."
     )

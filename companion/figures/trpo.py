@@ -109,7 +109,7 @@ def draw_step(delta: float, damping: float, iterations: int) -> Drawing:
         "halvings": made.search.halvings,
     }
     alt = (
-        f"Left: after {iterations} iterations the relative error of conjugate gradient is"
+        f"Left: after iteration {iterations} the relative error of conjugate gradient is"
         f" {found.error[iterations]:.2g}, its bound {found.bound[iterations]:.2g}. Middle: the"
         f" full step has mean KL {made.mean_kl:.3g}, the radius is {delta:.3g}. Right: it gains"
         f" {made.gain:.3g}, predicted were {made.predicted:.3g}. Line search: {outcome}."
