@@ -35,5 +35,5 @@ def _changed(module: nn.Module) -> bool:
         or module._forward_hooks
         or module._backward_pre_hooks
         or module._backward_hooks
-        or torch_module._has_any_global_hook()
+        or torch_module._has_any_global_hook()  # type: ignore[no-untyped-call]
     )
