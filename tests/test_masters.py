@@ -115,7 +115,15 @@ def test_release_writes_a_folder_or_a_zip_file_with_the_same_notebooks(tmp_path)
     masters.release(tmp_path / "all.zip")
     with zipfile.ZipFile(tmp_path / "all.zip") as archive:
         zipped = {name: archive.read(name) for name in archive.namelist()}
-    assert zipped == {name: (NOTEBOOKS / name).read_bytes() for name in names}
+    assert zipped == {name: (tmp_path / "new" / "folder" / name).read_bytes() for name in names}
+    here = [(NOTEBOOKS / name).read_text(encoding="utf-8").splitlines() for name in names]
+    for before, name in zip(here, names, strict=True):
+        after = zipped[name].decode().splitlines()
+        changed = [(a, b) for a, b in zip(before, after, strict=True) if a != b]
+        assert len(changed) == 1, name  # the line that says which section is needed
+        assert "](../0" in changed[0][0], name
+        assert "](" not in changed[0][1], name
+    assert b"You need section 02 (performance difference). 9 points" in zipped["20-1.ipynb"]
 
 
 def test_nothing_is_released_while_a_master_is_wrong(tmp_path, monkeypatch):

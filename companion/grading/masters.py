@@ -35,6 +35,7 @@ SOLUTION = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 MARKER = re.compile(r"(?:###|===) (BEGIN|END) SOLUTION")
+SECTION = re.compile(r"\[(?P<text>[^\[\]]+)\]\(\.\./\d\d-(?P<name>[\w-]+)\.ipynb\)")
 STUB = "{indent}# Your code here.\n{indent}raise NotImplementedError\n"
 NAMES = {part.id: part.name for part in PARTS.values()}
 EXAMPLE = "ada"  # a student's id, for whom masters and student versions are marked
@@ -142,7 +143,10 @@ def release(target: Path, exercises: Sequence[str] = EXERCISES) -> list[str]:
     versions = student_versions()
     if problems := check_marks():
         raise Unfit("\n".join(problems))
-    texts = {f"{exercise}.ipynb": written(versions[exercise]) for exercise in exercises}
+    texts = {
+        f"{exercise}.ipynb": SECTION.sub(_without_link, written(versions[exercise]))
+        for exercise in exercises
+    }
     if target.suffix == ".zip":
         target.parent.mkdir(parents=True, exist_ok=True)
         with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -181,6 +185,11 @@ def _named(exercise: str, notebook: Any) -> Any:
 
 def _stub(match: re.Match[str]) -> str:
     return STUB.format(indent=match["indent"]) if match["indent"] else ""
+
+
+def _without_link(match: re.Match[str]) -> str:
+    """Name a section instead of linking to it: a handout comes without the sections."""
+    return f"{match['text']} ({match['name'].replace('-', ' ')})"
 
 
 def _lines(source: str) -> Iterator[tuple[str, bool]]:
