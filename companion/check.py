@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from companion.exercises import PARTS
+from companion.exercises import EXERCISES, PARTS
 from companion.exercises.judge import Verdict, first_difference, judge
 from companion.exercises.own import PLACEHOLDER
 from companion.exercises.part import Case, Part, arguments
@@ -38,12 +38,24 @@ def check(part_id: str, answer: object, student: str) -> Verdict:
     'not attempted'
     """
     if part_id not in PARTS:
-        raise ValueError(f"part_id must be one of {', '.join(PARTS)}; got {part_id!r}")
+        raise ValueError(_unknown(part_id))
     part = PARTS[part_id]
     verdict = _checked(part, answer, part.draw(student))
     if student.strip() == PLACEHOLDER:
         return dataclasses.replace(verdict, message=f"{verdict.message} {REMINDER}".strip())
     return verdict
+
+
+def _unknown(part_id: str) -> str:
+    """Say which parts the exercise has, or which exercises there are."""
+    exercise = "-".join(str(part_id).replace(".", "-").split("-")[:2])
+    if exercise in EXERCISES:
+        parts = ", ".join(part for part in PARTS if part.startswith(f"{exercise}-"))
+        return f"part_id must be one of {parts}; got {part_id!r}"
+    return (
+        f"part_id must be an exercise's name with a letter, such as '20-1-a'; got {part_id!r}; "
+        f"the exercises are {', '.join(EXERCISES)}"
+    )
 
 
 def _checked(part: Part, answer: object, cases: list[Case]) -> Verdict:
@@ -67,6 +79,9 @@ def _check_function(part: Part, answer: Callable[..., Any], cases: list[Case]) -
             return Verdict(part.id, part.title, "not attempted")
         except (Exception, SystemExit) as error:
             message = f"The answer raised {type(error).__name__}: {error}{_line(error, answer)}"
+            message = message if message.endswith((".", "!", "?")) else f"{message}."
+            if type(error) is NameError:
+                message += " Run the cells above first, and the answer's own."
             return Verdict(part.id, part.title, "wrong", message, case=arguments(case))
     return _verdict(part, cases, values)
 

@@ -130,8 +130,17 @@ def test_an_error_is_named_with_its_line():
     assert verdict.status == "wrong"
     line = visitation.__code__.co_firstlineno + 2
     assert "raised ZeroDivisionError" in verdict.message
-    assert verdict.message.endswith(f"(line {line}: return gamma / rho[0])")
+    assert verdict.message.endswith(f"(line {line}: return gamma / rho[0]).")
     assert set(verdict.case) == {"P", "gamma", "mu", "pi"}
+
+
+def test_a_name_that_is_not_there_yet_comes_with_what_to_do_and_sentences_end():
+    def visitation(P, gamma, mu, pi):
+        return state_values(P)  # noqa: F821
+
+    message = check("20-1-a", visitation, "your-id").message
+    assert "NameError: name 'state_values' is not defined" in message
+    assert "). Run the cells above first, and the answer's own. These are nobody's" in message
 
 
 @pytest.mark.parametrize(
@@ -159,7 +168,9 @@ def test_numbers_cannot_be_found_by_trying():
     numbers = np.asarray(answer_of("20-1-d"))
     for sign in (-1, 1):
         verdict = check("20-1-d", numbers + sign * np.eye(len(numbers))[1], STUDENT)
-        assert verdict.message == "Entry [1] is not right."
+        assert verdict.message == "The 2nd entry is not right."
+    off = numbers + np.eye(len(numbers))[1] - np.eye(len(numbers))[2]
+    assert check("20-1-d", off, STUDENT).message == "The 2nd entry is not right, and 1 more."
 
 
 def test_another_students_numbers_are_wrong():
@@ -178,8 +189,13 @@ def test_an_id_is_needed(student):
 
 
 def test_parts_are_known_by_id():
-    with pytest.raises(ValueError, match="part_id must be one of 20-1-a"):
-        check("20-1", unwritten, STUDENT)
+    """What is shown of the 51 parts are those of the exercise, or the exercises."""
+    own = ", ".join(part for part in PARTS if part.startswith("20-1-"))
+    for near in ("20-1", "20-1-z", "20.1"):
+        with pytest.raises(ValueError, match=f"part_id must be one of {own}; got '{near}'$"):
+            check(near, unwritten, STUDENT)
+    with pytest.raises(ValueError, match=r"the exercises are 20-1, 20-2, .*further-4$"):
+        check("visitation", unwritten, STUDENT)
 
 
 @pytest.mark.parametrize("part_id", PARTS)

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from companion.exercises.part import Case, Part, close, computed
+from companion.exercises.part import Case, Part, agree, close, computed
 from companion.policy import FloatArray
 
 Status = Literal["not attempted", "right", "wrong"]
@@ -86,13 +87,35 @@ def _difference(part: Part, value: FloatArray, expected: FloatArray) -> str:
     scaled = value * ((value * expected).sum() / (value**2).sum())
     if value.size > 1 and close(scaled, expected):
         return "all entries are off by the same factor"
+    if part.kind == "numbers":  # to be told larger or smaller would be enough to find them
+        return _wrong_entries(~agree(value, expected))
     off = np.abs(value - expected)
     at = np.unravel_index(int(off.argmax()), off.shape)
     index = ", ".join(str(int(i)) for i in at)
     where = f"entry [{index}]" if index else "the answer"
-    if part.kind == "numbers":  # to be told larger or smaller would be enough to find them
-        return f"{where} is not right"
     return f"{where} is too {'large' if value[at] > expected[at] else 'small'}"
+
+
+def _wrong_entries(wrong: NDArray[np.bool_]) -> str:
+    """Name the first wrong entry, counted as the tasks are, from 1; and say how many more are."""
+    first, *more = np.argwhere(wrong)
+    if wrong.ndim == 0:
+        return "the answer is not right"
+    if wrong.ndim > 1:
+        where = f"entry [{', '.join(map(str, first))}]"
+    else:
+        where = f"the {_ordinal(int(first[0]) + 1)} entry"
+    return f"{where} is not right" + (f", and {len(more)} more" if more else "")
+
+
+def _ordinal(number: int) -> str:
+    """Return 1st, 2nd and so on.
+
+    >>> [_ordinal(number) for number in (1, 2, 3, 4, 11, 22)]
+    ['1st', '2nd', '3rd', '4th', '11th', '22nd']
+    """
+    last = 0 if number % 100 in (11, 12, 13) else number % 10
+    return f"{number}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(last, 'th') }"
 
 
 def _kind(shape: tuple[int, ...]) -> str:

@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from companion.exercises.own import generator
 from companion.policy import FloatArray
@@ -98,10 +98,16 @@ def close(value: FloatArray, expected: FloatArray, tolerance: float = TOLERANCE)
     >>> close(np.array([1.0, np.nan]), np.array([1.0, np.nan]))
     True
     """
-    if value.shape != expected.shape:
-        return False
+    return value.shape == expected.shape and bool(agree(value, expected, tolerance).all())
+
+
+def agree(
+    value: FloatArray, expected: FloatArray, tolerance: float = TOLERANCE
+) -> NDArray[np.bool_]:
+    """Say of each entry whether it is close; the shapes are equal."""
     size = np.where(np.isfinite(expected), np.abs(expected), 0.0)
     scale = np.maximum(size, SMALLEST_SHARE * size.max(initial=0.0))
     with np.errstate(invalid="ignore"):
         same = np.abs(value - expected) <= tolerance * scale + ROUNDING
-    return bool((same | (value == expected) | (np.isnan(value) & np.isnan(expected))).all())
+    entries: NDArray[np.bool_] = same | (value == expected) | (np.isnan(value) & np.isnan(expected))
+    return entries
