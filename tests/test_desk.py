@@ -370,3 +370,15 @@ def test_help_names_every_argument(command, capsys):
 def test_the_script_is_the_module():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["scripts"]["companion-desk"] == f"{main.__module__}:main"
+
+
+def test_two_gradings_of_one_desk_do_not_run_at_once(tmp_path):
+    desk = Desk(tmp_path / "desk")
+    with (
+        desk.alone(),
+        pytest.raises(ValueError, match="another `grade` is at work on this desk"),
+        Desk(tmp_path / "desk").alone(),
+    ):
+        pass
+    with desk.alone():
+        pass

@@ -54,6 +54,8 @@ def release(arguments: argparse.Namespace) -> int:
         desk.release(exercises or EXERCISES)
     print(f"{arguments.target}: {counted(len(names), 'notebook')} with no line of a solution;")
     print("worth no point as released, and all with the masters' answers.")
+    if desk.released.exists():
+        print(f"What counts on this desk ({desk.released}): {', '.join(desk.exercises)}.")
     return 0
 
 
@@ -83,12 +85,16 @@ def grade(arguments: argparse.Namespace) -> int:
         arguments.submissions, desk, sandbox, arguments.jobs, arguments.again, arguments.dask
     )
     print(f"{counted(len(graded.marked), 'student')} marked, {len(graded.unchanged)} unchanged.")
+    seen = {*graded.marked, *graded.unchanged}
+    if before := [r.student for r in desk.records() if r.student not in seen]:
+        print(f"On the desk from before, not among these: {', '.join(map(_plain, before))}.")
     _say("Entering marks in the gradebook.")
     from companion.grading.course import write_course
     from companion.grading.gradebook import default_url, enter
 
     url = arguments.db or default_url(desk)
-    write_course(enter(desk.records(), desk, url), desk.folder / "course", url)
+    with desk.alone():
+        write_course(enter(desk.records(), desk, url), desk.folder / "course", url)
     arguments.to = arguments.desk
     return export(arguments)
 

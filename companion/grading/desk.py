@@ -11,7 +11,8 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -76,6 +77,25 @@ class Desk:
         """Make the folder, which git passes over: a commit would give the secret away."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         (self.folder / ".gitignore").write_text("*\n", encoding="utf-8")
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep other gradings of this desk out while one is at work.
+
+        Raises:
+            ValueError: one is at work.
+        """
+        import fcntl  # not on Windows, where a desk can release but not grade
+
+        self.make()
+        with (self.folder / ".lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ValueError(
+                    f"{self.folder}: another `grade` is at work on this desk; wait for its end"
+                ) from None
+            yield
 
     @cached_property
     def secret(self) -> str:

@@ -99,7 +99,7 @@ def grade(
         scheduler: of a dask cluster whose workers see the same files; None for this machine.
 
     Raises:
-        ValueError: there is nothing to grade.
+        ValueError: there is nothing to grade, or another grading of the desk is at work.
         Unavailable: this machine has no sandbox.
     """
     reason = available()
@@ -114,7 +114,7 @@ def grade(
     todo = [name for name in students if name not in unchanged]
     if not todo:
         return Graded([], sorted(unchanged))
-    with backend(scheduler):
+    with desk.alone(), backend(scheduler):
         parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")
         records = parallel(joblib.delayed(marking.student)(name, students[name]) for name in todo)
         for record in tqdm(records, total=len(todo), unit="student"):
