@@ -7,7 +7,7 @@ import gc
 import html
 import math
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import ipywidgets as widgets
@@ -16,6 +16,7 @@ from companion.drawing import Choice, Drawing, LiveFigure, Slider
 from companion.render import WIDTH, Renderer
 
 LETTER = 0.56  # em, of a wide letter
+PICTURES_KEPT = 32  # of a tenth of a megabyte each
 
 # ipywidgets gives the handle of a slider neither a name nor, on a log scale, its value; a picture
 # that has arrived can.
@@ -44,6 +45,7 @@ class Panel:
         self.figure = figure
         self.write = write
         self.renderer = Renderer()
+        self.content = lru_cache(PICTURES_KEPT)(self._content)  # who compares moves back and forth
         self.height = 0.0  # of the last picture, in CSS pixels
         letters = max(len(_label(control)) for control in figure.controls.values())
         self.controls = {
@@ -69,16 +71,13 @@ class Panel:
     def redraw(self, _: object = None) -> None:
         """Draw at the present setting; an error takes the place of the picture."""
         try:
-            drawing = self.figure.draw(**self.parameters())
+            self.view.value, self.height = self.content(*self.parameters().values())
         except Exception as error:
             message = html.escape(f"{type(error).__name__}: {error}")
             self.view.value = (
                 f'<pre role="alert" style="min-height: {self.height:.0f}px; white-space: pre-wrap">'
                 f"{message}</pre>"
             )
-            return
-        self.height = WIDTH * drawing.figure.get_figheight() / drawing.figure.get_figwidth()
-        self.view.value = self._picture(drawing) + self._table(drawing)
 
     def reset(self) -> None:
         """Put every control back to its start, drawing once."""
@@ -88,12 +87,18 @@ class Panel:
         self.watch(True)
         self.redraw()
 
-    def _picture(self, drawing: Drawing) -> str:
+    def _content(self, *setting: float | str) -> tuple[str, float]:
+        """Draw a setting; return picture and numbers in HTML, and the height in CSS pixels."""
+        drawing = self.figure.draw(**dict(zip(self.controls, setting, strict=True)))
+        height = WIDTH * drawing.figure.get_figheight() / drawing.figure.get_figwidth()
+        return self._picture(drawing, height) + self._table(drawing), height
+
+    def _picture(self, drawing: Drawing, height: float) -> str:
         data = base64.b64encode(self.renderer.png(drawing.figure)).decode("ascii")
         # Given both sides, the browser keeps the place; decoded at once, nothing flashes.
         return (
             f'<img src="data:image/png;base64,{data}" alt="{html.escape(drawing.alt)}"'
-            f' width="{WIDTH}" height="{self.height:.0f}" decoding="sync"'
+            f' width="{WIDTH}" height="{height:.0f}" decoding="sync"'
             f' style="display: block; max-width: 100%; height: auto" onload="{NAME_SLIDERS}">'
         )
 
