@@ -17,7 +17,7 @@ from PIL import Image
 from companion.check import check
 from companion.grading import masters
 from companion.grading.__main__ import main as companion_desk
-from companion.grading.desk import Desk
+from companion.grading.desk import Desk, file_name
 from companion.grading.gradebook import ASSIGNMENT, default_url
 from companion.grading.marker import PartResult
 
@@ -159,8 +159,8 @@ def main() -> None:
         assert companion_desk(["feedback", *place]) == 0
         # One with a few mistakes: the page shows how they are named.
         chosen = min(desk.counted(), key=lambda r: abs(mistakes(r.results) - 2))
-        html = (desk.folder / "feedback" / f"{chosen.student}.html").read_text(encoding="utf-8")
-        photograph(html, "feedback-page", folder, 900)
+        file = desk.folder / "feedback" / f"{file_name(chosen.student)}.html"
+        photograph(file.read_text(encoding="utf-8"), "feedback-page", folder, 900)
         photograph(check_page(), "self-check", folder, 130)
 
 
