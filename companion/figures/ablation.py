@@ -43,9 +43,7 @@ def draw_runs(clip_range: float, epochs: str, lr: float, entropy_coefficient: fl
     axes[0].set_ylabel("mean return of the batch")
     alive = Line2D([], [], color=BLUE, label="alive at the end")
     dead = Line2D([], [], color=RED, linestyle="--", marker="x", label="dead")
-    figure.legend(
-        handles=[alive, dead], loc="outside upper center", ncols=2, frameon=False, fontsize=8
-    )
+    shared_legend(figure, [alive, dead], 2)
     alt = (
         f"Mean return of each batch over 60 updates, {SHOWN} agents a panel, K = {epochs},"
         f" clip range {clip_range:.3g}. Clipped: {numbers['clipped: dead']} dead, the last ten"
@@ -126,7 +124,7 @@ def draw_within(update: int) -> Drawing:
     axes[0].set_ylim(-0.1, 10)
     axes[1].set_ylim(-0.02, 1.02)
     axes[2].set_ylim(-0.02, 0.72)
-    shared_legend(axes[0], 2)
+    shared_legend(figure, axes[0].get_legend_handles_labels()[0], 2)
     words = "; ".join(f"{name}: {value}" for name, value in numbers.items())
     alt = (
         f"KL, share of ratios outside [0.8, 1.2] and entropy within update {update}, before each of"

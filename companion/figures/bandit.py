@@ -129,7 +129,7 @@ def _label(axes: Any, clip_range: float, epochs: int) -> None:
     for ax in axes.flat:
         ax.set(xlabel="epoch", xlim=(0.5, _whole_blocks(epochs) + 0.5))
         ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-    shared_legend(kl, 4)
+    shared_legend(kl.figure, kl.lines, 4)
 
 
 def _limit(axes: Any) -> None:

@@ -29,7 +29,7 @@ def draw_diagnosis(clipped: int, unclipped: int) -> Drawing:
         _plot(axes.flat, run, color, line, short)
         numbers[short] = _in_words(run)
     _label(axes)
-    shared_legend(axes[0, 0], 2)
+    shared_legend(figure, axes[0, 0].lines, 2)
     words = "; ".join(
         f"{name}: {value}" for name, value in zip(both, numbers.values(), strict=True)
     )

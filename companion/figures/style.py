@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -57,11 +58,10 @@ def legend_above(ax: Any, columns: int = 2) -> None:
     ax.legend(frameon=False, fontsize=8, ncols=columns, loc="lower center", bbox_to_anchor=(0.5, 1))
 
 
-def shared_legend(ax: Any, columns: int) -> None:
-    """Put one legend above all axes of a figure, with the names that one of them has."""
-    names = ax.get_legend_handles_labels()
+def shared_legend(figure: Figure, handles: Sequence[Any], columns: int) -> None:
+    """Put one legend of labelled artists above all axes of a figure."""
     look = {"frameon": False, "fontsize": 8}
-    ax.figure.legend(*names, loc="outside upper center", ncols=columns, **look)
+    figure.legend(handles=handles, loc="outside upper center", ncols=columns, **look)
 
 
 @cache
